@@ -1,0 +1,74 @@
+"""What a run of `pytest --nbval` needs: MNIST laid out, offline kernels, GPU-only cells skipped.
+
+nbval runs a cell in two ways that nbclient, JupyterLab and Colab do not: it keeps no history, so
+that a trailing `;` does not silence a cell, and its kernels see that they run under pytest. Both
+are put right here, so that the outputs which `execute` stores are the ones that nbval gets.
+"""
+
+from pathlib import Path
+
+import nbval.kernel
+import pytest
+from nbval.plugin import IPyNbCell
+
+from tools import lessons
+
+ROOT = Path(__file__).resolve().parent
+start_new_kernel = nbval.kernel.start_new_kernel
+
+
+def start_kernel_like_execute(*args, **kwargs):
+    return start_new_kernel(*args, env=lessons.kernel_environment(), **kwargs)
+
+
+def execute_cell_with_history(self, cell_input, allow_stdin=None):
+    return self.kc.execute(
+        cell_input, store_history=True, allow_stdin=allow_stdin, stop_on_error=False
+    )
+
+
+def pytest_configure(config):
+    nbval.kernel.start_new_kernel = start_kernel_like_execute
+    nbval.kernel.RunningKernel.execute_cell_input = execute_cell_with_history
+    if config.option.nbval_lax:
+        raise pytest.UsageError("these notebooks are compared strictly: use --nbval alone.")
+    if config.option.nbval_sanitize_with is None:
+        config.option.nbval_sanitize_with = str(ROOT / "nbval_sanitize.cfg")
+    if not config.option.nbval_kernel_name:
+        config.option.nbval_current_env = True  # this Python, whatever "python3" is elsewhere
+
+
+def pytest_collection_modifyitems(items):
+    on_gpu_only = [
+        item
+        for item in items
+        if isinstance(item, IPyNbCell) and lessons.GPU_TAG in lessons.tags(item.cell)
+    ]
+    if on_gpu_only and not lessons.has_gpu():
+        for item in on_gpu_only:
+            item.add_marker(pytest.mark.skip(reason="runs on a GPU only, and JAX sees none"))
+
+
+def pytest_collection_finish(session):
+    here = any(
+        isinstance(item, IPyNbCell) and lessons.NOTEBOOKS in item.path.parents
+        for item in session.items
+    )
+    if here and not session.config.option.collectonly:
+        lay_out_data(session.config)
+
+
+def lay_out_data(config):
+    capture = config.pluginmanager.getplugin("capturemanager")
+    try:
+        with capture.global_and_fixture_disabled():
+            lessons.lay_out_data()
+    except lessons.Problem as problem:
+        pytest.exit(str(problem), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+@pytest.fixture(scope="session")
+def data(pytestconfig) -> Path:
+    """The folder `notebooks/data` with MNIST laid out for every library."""
+    lay_out_data(pytestconfig)
+    return lessons.NOTEBOOKS / "data"

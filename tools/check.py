@@ -1,0 +1,191 @@
+"""Check the lessons without running them: in seconds, with no kernel.
+
+    tox run -e check [-- --fix]
+
+`--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others.
+"""
+
+import argparse
+import itertools
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import lessons
+
+LONGEST_CELL = 30  # lines
+LONGEST_MAIN_PATH = 25  # code cells before "## Going further"
+# Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
+MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
+MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|tmp|Users|usr|var|opt|mnt)/\w|\b[A-Z]:\\")
+CODE_BLOCK = re.compile(
+    r"^```\{code-cell\} ipython3\n"
+    r"(?P<options>---\n.*?^---\n|(?::.*\n)+\n?|)"
+    r"(?P<source>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def check_lesson(name: str) -> Iterator[str]:
+    """Yield one sentence for each fault of the lesson."""
+    md, notebook = lessons.md_path(name), lessons.notebook_path(name)
+    run = f"run `tox run -e execute -- {name}`"
+    if not md.is_file():
+        yield f"notebooks/{name}.ipynb has no md/{name}.md: restore it, or delete the notebook."
+        return
+    source = lessons.read_md(name)
+    yield from check_source(name, source)
+    if not notebook.is_file():
+        yield f"md/{name}.md has no notebook: {run}."
+        return
+    stored = lessons.read_notebook(name)
+    if [*map(twin_part, source.cells)] != [*map(twin_part, stored.cells)]:
+        yield f"md/{name}.md and notebooks/{name}.ipynb differ: {run}."
+    for number, cell in enumerate(lessons.code_cells(stored)):
+        place = f"notebooks/{name}.ipynb::Cell {number}"
+        yield from (f"{place}: {fault}: {run}." for fault in check_outputs(cell, number + 1))
+    if set(stored.metadata) != {"kernelspec"}:
+        yield f"notebooks/{name}.ipynb holds metadata of the machine that ran it: {run}."
+
+
+def twin_part(cell: NotebookNode) -> tuple:
+    """What a cell's two twins have in common."""
+    return cell.cell_type, cell.source, cell.metadata.get("tags"), cell.metadata.get("mystnb")
+
+
+def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
+    owner = {
+        lessons.shared_tag(cell): cell.source
+        for cell in lessons.code_cells(lessons.read_md(lessons.SHARED_OWNER))
+    }
+    if "formats" in notebook.metadata.get("jupytext", {}):
+        yield f"md/{name}.md sets `formats`, which belong in jupytext.toml: delete that line."
+    headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    if len(re.findall(r"^# ", headings, re.MULTILINE)) != 1:
+        yield f"md/{name}.md needs exactly one title (`# …`)."
+    if found := MYST_SYNTAX.search(headings):
+        yield f"md/{name}.md uses MyST syntax ({found[0]}), which Colab shows raw: use CommonMark."
+    main_path = itertools.takewhile(lambda c: "## Going further" not in c.source, notebook.cells)
+    cells = sum(cell.cell_type == "code" for cell in main_path)
+    if cells > LONGEST_MAIN_PATH:
+        yield f"md/{name}.md has {cells} code cells in its main path: {LONGEST_MAIN_PATH} at most."
+    for number, cell in enumerate(lessons.code_cells(notebook)):
+        place = f"md/{name}.md, code cell {number}"
+        yield from (f"{place} {fault}." for fault in check_cell(cell, owner))
+
+
+def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
+    lines = len(cell.source.splitlines())
+    if lines > LONGEST_CELL:
+        yield f"has {lines} lines: {LONGEST_CELL} at most"
+    for tag in lessons.tags(cell):
+        if tag.startswith(lessons.SHARED):
+            if tag not in owner:
+                yield f"has the tag {tag}, which md/{lessons.SHARED_OWNER}.md does not define"
+            elif owner[tag] != cell.source:
+                yield f"differs from its owner's {tag}: edit md/{lessons.SHARED_OWNER}.md, then run"
+                " `tox run -e check -- --fix`"
+        elif tag not in lessons.TAGS:
+            yield f"has the unknown tag {tag}: CONTRIBUTING.md lists the tags"
+    if "nbval-ignore-output" in lessons.tags(cell) and not (
+        "assert" in cell.source and "# Output ignored:" in cell.source
+    ):
+        yield "ignores its output: say why in a comment `# Output ignored: …` and assert what holds"
+
+
+def check_outputs(cell: NotebookNode, number: int) -> Iterator[str]:
+    """Yield what is wrong with a stored code cell. `number` counts the code cells from 1."""
+    if cell.execution_count is None and lessons.GPU_TAG in lessons.tags(cell):
+        if cell.outputs or "stamp" in cell.metadata:
+            yield "a cell that was not run has an output"
+        return
+    if cell.execution_count != number:
+        yield f"its execution count is {cell.execution_count}, not {number}"
+    if cell.metadata.get("stamp") != lessons.stamp(cell):
+        yield "it was edited after its output was stored"
+    for output in cell.outputs:
+        if output.output_type == "error":
+            yield f"it stores an error ({output.ename})"
+        if output.get("name") == "stderr":
+            yield "it stores text on stderr"
+        data = output.get("data", {})
+        texts = [output.get("text", ""), *(t for k, t in data.items() if k.startswith("text/"))]
+        if found := next(filter(None, map(MACHINE_PATH.search, texts)), None):
+            yield f"its output names a path of one machine ({found[0]}…)"
+        if lessons.UNCOMPARED & data.keys():
+            options = cell.metadata.get("mystnb", {})
+            if not options.get("image", {}).get("alt"):
+                yield "its picture has no alt text (mystnb: image: alt)"
+            if not options.get("figure", {}).get("caption"):
+                yield "its picture has no caption (mystnb: figure: caption)"
+
+
+def check_lists(names: list[str]) -> Iterator[str]:
+    """The README and the front page know every lesson, and no lesson that is not there."""
+    readme = (lessons.ROOT / "README.md").read_text()
+    index = (lessons.ROOT / "index.md").read_text()
+    for file, linked in {
+        "README.md": set(re.findall(r"colab\.research\.google\.com/[^)]*/(\w+)\.ipynb", readme)),
+        "index.md": set(re.findall(r"^notebooks/(\w+)$", index, re.MULTILINE)),
+    }.items():
+        for name in sorted(set(names) - linked):
+            yield f"{file} does not list the lesson {name}: add it."
+        for name in sorted(linked - set(names)):
+            yield f"{file} lists {name}, which is no lesson: delete it there."
+
+
+def fix(name: str) -> bool:
+    """Copy the shared cells into md/NAME.md. Returns whether it changed."""
+    path = lessons.md_path(name)
+    before = path.read_text()
+    after = with_shared_cells(before)
+    if after != before:
+        path.write_text(after)
+    return after != before
+
+
+def with_shared_cells(md: str) -> str:
+    """The text of a lesson in which each shared cell has its owner's source."""
+    owner = {}
+    for block in CODE_BLOCK.finditer(lessons.md_path(lessons.SHARED_OWNER).read_text()):
+        for tag in shared_tags(block):
+            owner[tag] = block["source"]
+
+    def replace(block: re.Match) -> str:
+        source = next((owner[tag] for tag in shared_tags(block) if tag in owner), block["source"])
+        return block[0].removesuffix(block["source"] + "```") + source + "```"
+
+    return CODE_BLOCK.sub(replace, md)
+
+
+def shared_tags(block: re.Match) -> list[str]:
+    return re.findall(rf"\b{lessons.SHARED}[\w-]+", block["options"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fix", action="store_true", help="copy shared cells from their owner")
+    arguments = parser.parse_args()
+    names = lessons.names()
+    if arguments.fix:
+        for name in names:
+            if lessons.md_path(name).is_file() and fix(name):
+                print(f"md/{name}.md: shared cells copied; now `tox run -e execute -- {name}`")
+    try:
+        faults = [fault for name in names for fault in check_lesson(name)]
+        faults += check_lists(names)
+    except lessons.Problem as problem:
+        faults = [str(problem)]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if faults:
+        sys.exit(f"check: {len(faults)} to put right.")
+    print(f"check: {len(names)} lessons are in step, and nothing is stale.")
+
+
+if __name__ == "__main__":
+    main()

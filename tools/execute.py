@@ -1,0 +1,153 @@
+"""Make notebooks from md/, run them, and store their outputs.
+
+    tox run -e execute -- [--refresh] [NAME ...]
+
+A stored output whose masked text is equal to the new one stays as it is, so that a diff shows only
+what changed. `--refresh` takes every new output. A cell that needs a GPU keeps its stored output
+where there is none, unless the cell was edited: then it has none until it runs on a GPU.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from copy import deepcopy
+from pathlib import Path
+
+import filelock
+import nbformat
+from jupyter_client.kernelspec import NATIVE_KERNEL_NAME
+from jupytext.combine import combine_inputs_with_outputs
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import lessons
+
+CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
+
+
+def read(name: str) -> NotebookNode:
+    """The lesson as it stands in md/, with the outputs and cell ids of the stored notebook."""
+    notebook = lessons.read_md(name)
+    if lessons.notebook_path(name).is_file():
+        notebook = combine_inputs_with_outputs(notebook, lessons.read_notebook(name))
+    for cell in lessons.code_cells(notebook):
+        if cell.metadata.get("stamp") != lessons.stamp(cell):  # edited: its output is not its own
+            cell.metadata.pop("stamp", None)
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def skipped(cell: NotebookNode) -> bool:
+    return lessons.GPU_TAG in lessons.tags(cell) and not lessons.has_gpu()
+
+
+def run(notebook: NotebookNode, name: str) -> None:
+    """Run the notebook in a new kernel, in notebooks/. Raises lessons.Problem when a cell fails."""
+    cells = lessons.code_cells(notebook)
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        kernel_name=NATIVE_KERNEL_NAME,
+        resources={"metadata": {"path": str(lessons.NOTEBOOKS)}},
+        record_timing=False,
+        coalesce_streams=True,
+        store_widget_state=False,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # it warns that it is not encrypted
+        skip_cells_with_tag=lessons.GPU_TAG if any(map(skipped, cells)) else "",
+    )
+    started = {}
+
+    def start(cell, cell_index):
+        started[cell_index] = time.perf_counter()
+
+    def report(cell, cell_index, execute_reply):
+        number = cells.index(cell) + 1
+        seconds = time.perf_counter() - started[cell_index]
+        first_line = cell.source.splitlines()[0]
+        print(f"  {number:>3} of {len(cells)} {seconds:>6.1f} s  {first_line[:60]}", flush=True)
+
+    client.on_cell_execute = start
+    client.on_cell_executed = report
+    try:
+        client.execute(env=lessons.kernel_environment())
+    except CellExecutionError as error:
+        raise lessons.Problem(f"{name}: a cell failed, and nothing was stored.\n{error}") from error
+    except (CellTimeoutError, DeadKernelError) as error:
+        raise lessons.Problem(f"{name}: {str(error).strip()} Nothing was stored.") from error
+
+
+def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
+    """Keep what is stored where nothing but a masked measurement changed; stamp what ran."""
+    edited_above = False  # from the first edited cell on, a picture may show something new
+    pairs = zip(lessons.code_cells(notebook), lessons.code_cells(stored), strict=True)
+    for number, (cell, old) in enumerate(pairs, start=1):
+        edited_above |= "stamp" not in old.metadata
+        if skipped(cell):
+            continue
+        same = [*map(lessons.masked, cell.outputs)] == [*map(lessons.masked, old.outputs)]
+        pictures = any(lessons.masked(output)["pictures"] for output in cell.outputs)
+        if same and "stamp" in old.metadata and not refresh and not (pictures and edited_above):
+            cell.outputs = old.outputs
+        cell.metadata["stamp"] = lessons.stamp(cell)
+        cell.execution_count = number
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = number
+
+
+def store(notebook: NotebookNode, name: str) -> None:
+    """Write the whole notebook or nothing."""
+    notebook.metadata = NotebookNode(kernelspec=notebook.metadata.kernelspec)
+    nbformat.validate(notebook)
+    path = lessons.notebook_path(name)
+    scratch = path.with_name(f".{path.name}.new")
+    try:
+        nbformat.write(notebook, scratch)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def execute(name: str, refresh: bool) -> None:
+    lessons.NOTEBOOKS.mkdir(exist_ok=True)
+    lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / f".{name}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise lessons.Problem(f"{name} is being executed by another run: wait for it.") from None
+    with lock:
+        print(name, flush=True)
+        start = time.perf_counter()
+        notebook = read(name)
+        stored = deepcopy(notebook)
+        run(notebook, name)
+        settle(notebook, stored, refresh)
+        store(notebook, name)
+        print(f"  stored after {time.perf_counter() - start:.1f} s; now nbval", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="lessons; all when none is named")
+    parser.add_argument("--refresh", action="store_true", help="store every output anew")
+    arguments = parser.parse_args()
+    chosen = arguments.names or lessons.names()
+    try:
+        lessons.lay_out_data()
+        for name in chosen:
+            execute(name, arguments.refresh)
+    except lessons.Problem as problem:
+        sys.exit(f"execute: {problem}")
+    except KeyboardInterrupt:
+        sys.exit("execute: interrupted; the stored notebooks are as they were.")
+    notebooks = [str(lessons.notebook_path(name)) for name in chosen]
+    pytest = [sys.executable, "-m", "pytest", "--nbval", "-q", *notebooks]
+    sys.exit(subprocess.run(pytest, cwd=lessons.ROOT, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""What the tools and conftest.py know about a lesson: its files, tags, stamps and masks."""
+
+import functools
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parent.parent
+MD = ROOT / "md"
+NOTEBOOKS = ROOT / "notebooks"
+SANITIZER = ROOT / "nbval_sanitize.cfg"
+SHARED_OWNER = "pytorch_dataloader"
+GPU_TAG = "requires-gpu"
+
+TAGS = {
+    "setup",
+    "tuned-pipeline",
+    "first-pipeline",
+    "files-pipeline",
+    "trap",
+    GPU_TAG,
+    "hide-input",
+    "remove-cell",
+    "nbval-ignore-output",
+}
+SHARED = "shared-"
+
+# The pictures and views that nbval leaves out of its comparison.
+UNCOMPARED = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
+
+
+class Problem(Exception):
+    """One sentence for the user: what is wrong and what to do."""
+
+
+def md_path(name: str) -> Path:
+    return MD / f"{name}.md"
+
+
+def notebook_path(name: str) -> Path:
+    return NOTEBOOKS / f"{name}.ipynb"
+
+
+def names() -> list[str]:
+    """Every lesson that has at least one of its two files."""
+    files = [*MD.glob("*.md"), *NOTEBOOKS.glob("*.ipynb")]
+    return sorted({file.stem for file in files})
+
+
+def read_md(name: str) -> NotebookNode:
+    path = md_path(name)
+    if not path.is_file():
+        known = ", ".join(names()) or "none yet"
+        raise Problem(f"{path.relative_to(ROOT)} does not exist: the lessons are {known}.")
+    return jupytext.read(path)
+
+
+def read_notebook(name: str) -> NotebookNode:
+    path = notebook_path(name)
+    try:
+        return nbformat.read(path, as_version=4)
+    except nbformat.reader.NotJSONError as error:
+        raise Problem(
+            f"{path.relative_to(ROOT)} is not a notebook: restore it with git, "
+            f"or delete it and run `tox run -e execute -- {name}`."
+        ) from error
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def shared_tag(cell: NotebookNode) -> str | None:
+    return next((tag for tag in tags(cell) if tag.startswith(SHARED)), None)
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def stamp(cell: NotebookNode) -> str:
+    """What `execute` writes into a cell that it ran: a hash of the source that made the outputs."""
+    return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
+
+
+def sanitize_patterns() -> list[tuple[str, str]]:
+    """The pairs of the sanitizer file, parsed as nbval parses them."""
+    pairs = r"^regex: (.*)$\n^replace: (.*)$"
+    return re.findall(pairs, SANITIZER.read_text(), flags=re.MULTILINE)
+
+
+def masked(output: NotebookNode) -> dict:
+    """What nbval compares of an output, after the masks."""
+
+    def mask(text):
+        for pattern, replacement in sanitize_patterns():
+            text = re.sub(pattern, replacement, text) if isinstance(text, str) else text
+        return text
+
+    data = {kind: mask(text) for kind, text in output.get("data", {}).items()}
+    return {
+        "type": output.output_type,
+        "name": output.get("name"),
+        "text": mask(output.get("text")),
+        "data": {kind: text for kind, text in data.items() if kind not in UNCOMPARED},
+        "pictures": sorted(UNCOMPARED & data.keys()),
+    }
+
+
+def kernel_environment() -> dict[str, str]:
+    """What `execute` and nbval give to a kernel: the same, so that outputs agree."""
+    environment = dict(os.environ)
+    # ipykernel turns off its capture of child processes' output when it sees pytest.
+    environment.pop("PYTEST_CURRENT_TEST", None)
+    return environment | {
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "HF_HUB_OFFLINE": "1",  # take the dataset that offline/ laid out
+        "DATASETS_VERBOSITY": "error",  # or it logs a path and a date to stderr
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "JUPYTER_PREFER_ENV_PATH": "1",
+    }
+
+
+@functools.cache
+def has_gpu() -> bool:
+    """Whether JAX sees a GPU: asked in another process, which gives its memory back."""
+    probe = [sys.executable, "-c", "import jax; jax.devices('gpu')"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+
+def lay_out_data() -> None:
+    """Put MNIST where the libraries that are installed here look for it. Raises Problem."""
+    command = [sys.executable, str(ROOT / "offline" / "lay_out.py"), "--installed"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise Problem(done.stderr.strip())
