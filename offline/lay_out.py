@@ -373,19 +373,27 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.layouts) - set(LAYOUTS):
         parser.error(f"unknown layout {', '.join(unknown)}: choose from {', '.join(LAYOUTS)}")
-    data = arguments.data
+    # A worker that is killed leaves its semaphores to Python's tracker, which would say so.
+    os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
+    if sentence := failure(arguments.layouts, arguments.data, arguments.installed):
+        sys.exit(f"lay_out: {sentence}")
+
+
+def failure(names: list[str], data: Path, installed: bool) -> str:
+    """Lay out. Returns the one sentence that says what went wrong, or an empty string."""
     try:
-        lay_out(names_to_write(arguments.layouts, arguments.installed), data)
+        lay_out(names_to_write(names, installed), data)
     except Problem as problem:
-        sys.exit(f"lay_out: {problem}")
+        return str(problem)
     except KeyboardInterrupt:
-        sys.exit("lay_out: interrupted; run it again to finish.")
+        return "interrupted; run it again to finish."
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            sys.exit(f"lay_out: {disk_full(data, sum(x.megabytes for x in LAYOUTS.values()))}")
+            return str(disk_full(data, sum(layout.megabytes for layout in LAYOUTS.values())))
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            sys.exit(f"lay_out: {data} cannot be written to: choose another folder with --data.")
+            return f"{data} cannot be written to: choose another folder with --data."
         raise
+    return ""
 
 
 if __name__ == "__main__":

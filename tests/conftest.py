@@ -1,0 +1,55 @@
+"""A copy of the repository to damage, and the mounts that stand for bad disks."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import lessons
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Path:
+    """A copy of the repository without data, in a folder with blanks and non-ASCII letters.
+
+    `tools.lessons` looks at the copy too, until the test ends.
+    """
+    copy = tmp_path / "Füttere JAX"
+    ignored = shutil.ignore_patterns(
+        ".git", ".tox", ".venv", "_build", "data", "__pycache__", ".*_cache", ".lay_out*"
+    )
+    shutil.copytree(lessons.ROOT, copy, ignore=ignored)
+    monkeypatch.setattr(lessons, "ROOT", copy)
+    monkeypatch.setattr(lessons, "MD", copy / "md")
+    monkeypatch.setattr(lessons, "NOTEBOOKS", copy / "notebooks")
+    return copy
+
+
+@pytest.fixture
+def python():
+    """Run this Python with the arguments; give back the finished process, its output as text."""
+
+    def run(*arguments, prefix=(), **options):
+        command = [*map(str, prefix), sys.executable, *map(str, arguments)]
+        options = {"capture_output": True, "text": True, "check": False} | options
+        environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
+        return subprocess.run(command, env=environment | options.pop("env", {}), **options)
+
+    return run
+
+
+@pytest.fixture
+def mounted():
+    """The prefix of a command that sees `folder` with mount options of its own, as on a bad disk."""
+
+    def prefix(mount: str, folder: Path, meanwhile: str = "true"):
+        script = f'mount {mount} "$0" || exit 99; ({meanwhile}) & exec "$@"'
+        command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, folder]
+        if not shutil.which("unshare") or subprocess.run([*command, "true"], check=False).returncode:
+            pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
+        return command
+
+    return prefix

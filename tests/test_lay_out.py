@@ -1,0 +1,207 @@
+"""offline/lay_out.py: every library finds MNIST, and bad input gets one sentence and loses nothing."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from offline import lay_out
+from tools import lessons
+
+PROGRAM = lessons.ROOT / "offline" / "lay_out.py"
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below the folder but the lock, by its path."""
+    files = [file for file in folder.rglob("*") if file.is_file() and file.suffix != ".lock"]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def flip_a_byte(file: Path):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def one_sentence(process) -> str:
+    """What a run that failed said: one sentence on stderr, and no traceback."""
+    assert process.returncode == 1
+    assert process.stderr.startswith("lay_out: ")
+    assert process.stderr.count("\n") == 1 and process.stderr.endswith(".\n")
+    return process.stderr
+
+
+LIBRARIES = """
+import hashlib, sys
+import numpy as np
+import datasets, torchvision
+import tensorflow_datasets as tfds
+
+def digest(images, labels):
+    images, labels = np.asarray(images), np.asarray(labels)
+    records = np.column_stack([images.reshape(len(images), 784), labels.astype(np.uint8)])
+    print(hashlib.sha256(b"".join(sorted(map(bytes, records)))).hexdigest())
+
+mnist = torchvision.datasets.MNIST("data", train=False, download=True)
+digest(mnist.data, mnist.targets)
+mnist = datasets.load_dataset("ylecun/mnist", cache_dir="data")["test"]
+digest([np.asarray(image) for image in mnist["image"]], mnist["label"])
+mnist = tfds.data_source("mnist", data_dir="data/array_record", split="test")
+digest([example["image"] for example in mnist], [example["label"] for example in mnist])
+digest(*tfds.as_numpy(
+    tfds.load("mnist", data_dir="data", split="test", batch_size=-1, as_supervised=True)
+))
+"""
+
+
+def test_every_library_reads_these_images_by_its_own_call(data, python):
+    records = [
+        bytes(image.ravel()) + bytes([label])
+        for image, label in zip(*lay_out.read_split("test"), strict=True)
+    ]
+    expected = lay_out.hashlib.sha256(b"".join(sorted(records))).hexdigest()
+    environment = lessons.kernel_environment() | {"MPLBACKEND": "agg"}
+    done = python("-c", LIBRARIES, cwd=data.parent, env=environment)
+    assert done.stdout.split() == [expected] * 4, done.stderr
+    assert not lay_out.missing_layouts(list(lay_out.LAYOUTS), data), "a library changed its layout"
+
+
+def test_the_lessons_digest_is_that_of_the_embedded_files():
+    images, labels = lay_out.read_split("train")
+    records = np.column_stack([images.reshape(60_000, 784), labels])
+    expected = lay_out.hashlib.sha256(b"".join(sorted(map(bytes, records)))).hexdigest()
+    source = lessons.md_path(lessons.SHARED_OWNER).read_text()
+    assert re.findall(r'^MNIST_TRAIN = "(\w+)"$', source, re.MULTILINE) == [expected]
+
+
+def test_a_second_run_does_nothing(tmp_path, python):
+    assert "1 of 1: torchvision" in python(PROGRAM, "--data", tmp_path, "torchvision").stdout
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    again = python(PROGRAM, "--data", tmp_path, "torchvision")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    assert before == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+
+
+def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path):
+    command = [sys.executable, str(PROGRAM), "--data", str(tmp_path)]
+    for seconds in (0.3, random.uniform(0.5, 3), random.uniform(3, 12)):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        time.sleep(seconds)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait()
+        _, alive = psutil.wait_procs(workers, timeout=10)
+        assert not alive, "workers outlive their parent"
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum("waiting for another run" in output for output in outputs) <= 1
+    assert sum("laying out" in output for output in outputs) == 1
+    left = [name.name for name in tmp_path.iterdir() if name.name.startswith(".lay_out-")]
+    assert not left
+    for layout in lay_out.LAYOUTS.values():
+        written = tree(tmp_path / layout.path)
+        assert written.keys() == tree(data / layout.path).keys()
+        assert lay_out.is_whole(tmp_path / layout.path)
+
+
+def test_interrupted_by_ctrl_c_leaves_nothing_half_written(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), "--data", str(tmp_path), "huggingface"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.readline()  # it has started to write
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert (process.returncode, said) == (1, "lay_out: interrupted; run it again to finish.\n")
+    assert not tree(tmp_path)
+
+
+def test_a_damaged_layout_of_ours_is_laid_out_anew(tmp_path, python):
+    python(PROGRAM, "--data", tmp_path, "torchvision")
+    whole = tree(tmp_path)
+    flip_a_byte(tmp_path / "MNIST/raw/train-labels-idx1-ubyte")
+    assert tree(tmp_path) != whole
+    assert python(PROGRAM, "--data", tmp_path, "torchvision").returncode == 0
+    assert tree(tmp_path) == whole
+
+
+@pytest.mark.parametrize("name", lay_out.LAYOUTS)
+def test_somebody_elses_interrupted_download_is_left_alone(tmp_path, python, name):
+    theirs = tmp_path / lay_out.LAYOUTS[name].path / "train-images-idx3-ubyte"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_bytes(b"half of it")
+    sentence = one_sentence(python(PROGRAM, "--data", tmp_path, name))
+    assert "interrupted" in sentence and str(theirs.parent) in sentence
+    assert list(tree(tmp_path)) == [str(theirs.relative_to(tmp_path))]
+
+
+def test_a_flipped_byte_in_an_embedded_file(repository, tmp_path, python):
+    flip_a_byte(repository / "offline/mnist/train-labels-idx1-ubyte.gz")
+    data = tmp_path / "data"
+    sentence = one_sentence(
+        python(repository / "offline/lay_out.py", "--data", data, "torchvision")
+    )
+    assert "train-labels-idx1-ubyte.gz is damaged" in sentence and "git checkout" in sentence
+    assert not tree(data)
+
+
+@pytest.mark.parametrize("file", ["t10k-images-idx3-ubyte.gz", "SHA256SUMS"])
+def test_a_missing_embedded_file(repository, tmp_path, python, file):
+    (repository / "offline/mnist" / file).unlink()
+    data = tmp_path / "data"
+    sentence = one_sentence(
+        python(repository / "offline/lay_out.py", "--data", data, "torchvision")
+    )
+    assert f"{file} is missing" in sentence and "git checkout" in sentence
+    assert not tree(data)
+
+
+def test_a_read_only_folder(tmp_path, python, mounted):
+    prefix = mounted("-t tmpfs -o ro tmpfs", tmp_path)
+    done = python(PROGRAM, "--data", tmp_path / "data", "torchvision", prefix=prefix)
+    assert "cannot be written to" in one_sentence(done)
+
+
+def test_a_disk_that_is_too_small(tmp_path, python, mounted):
+    prefix = mounted("-t tmpfs -o size=20m tmpfs", tmp_path)
+    done = python(PROGRAM, "--data", tmp_path, "torchvision", prefix=prefix)
+    assert "is full: 55 MB are needed" in one_sentence(done)
+
+
+@pytest.mark.parametrize("name", ["huggingface", "array_record", "tfds"])
+def test_a_disk_that_fills_up_meanwhile(tmp_path, python, mounted, name):
+    fill = 'sleep 2; head -c 95M /dev/zero > "$0/filler" 2>/dev/null'
+    prefix = mounted("-t tmpfs -o size=100m tmpfs", tmp_path, meanwhile=fill)
+    done = python(PROGRAM, "--data", tmp_path, name, prefix=prefix)
+    assert "is full" in one_sentence(done)
+
+
+def test_a_library_that_is_not_installed(tmp_path, python):
+    hide_datasets = (
+        "import importlib.util, runpy, sys\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name: None if name == 'datasets' else find(name)\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    done = python("-c", hide_datasets, PROGRAM, "--data", tmp_path, "huggingface")
+    assert "datasets must be installed first: `python -m pip install" in one_sentence(done)
+    done = python("-c", hide_datasets, PROGRAM, "--data", tmp_path, "--installed", "huggingface", "torchvision")
+    assert done.returncode == 0 and "1 of 1: torchvision" in done.stdout
+
+
+def test_an_unknown_layout(tmp_path, python):
+    done = python(PROGRAM, "--data", tmp_path, "keras")
+    assert done.returncode == 2
+    assert "unknown layout keras: choose from tfds, huggingface" in done.stderr

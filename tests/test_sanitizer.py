@@ -1,0 +1,91 @@
+"""Each mask of nbval_sanitize.cfg touches what it must, and nothing else."""
+
+import re
+
+import pytest
+from nbval.plugin import get_sanitize_patterns
+
+from tools import lessons
+
+# For each rule, by its replacement: (samples that it must mask whole, samples it must not touch).
+# A sample in the first list is masked to the replacement alone, but for the named rest.
+SAMPLES = {
+    " <time>": (
+        {
+            "epoch 0: 2.4 s, test": "epoch 0: <time>, test",
+            "epoch 0: 12.4 s, test": "epoch 0: <time>, test",
+            "took   3 s": "took <time>",
+            "took 1,234.5 ms": "took <time>",
+            "80 µs": " <time>",
+            "a call costs 15 ns.": "a call costs <time>.",
+        },
+        ["3 steps", "2 sizes", "28 samples", "1.2.3 s", "v2 s", "epoch 0", "12 minutes", "4 ms_"],
+    ),
+    " <throughput>": (
+        {
+            "tuned  860,000 images/s": "tuned <throughput>",
+            "1.2 GB/s over the bus": " <throughput> over the bus",
+            "33 batches/s": " <throughput>",
+        },
+        ["860,000 images", "47 MB", "100,352 bytes", "468 batches of 128", "2 images/step"],
+    ),
+    "accuracy <percent>": (
+        {
+            "test accuracy 97.83%": "test accuracy <percent>",
+            "accuracy  100.00%": "accuracy <percent>",
+        },
+        ["97.83%", "accuracy 97", "50.00% of the batch", "accuracy of 10%"],
+    ),
+    r"\1 <version>": (
+        {
+            "jax          0.12.0.1": "jax <version>",
+            "torch        2.15.0+cu132": "torch <version>",
+            "torchvision  0.29.2": "torchvision <version>",
+            "numpy        2.5.5": "numpy <version>",
+        },
+        ["jax (128, 28, 28) uint8", "torch 2 tensors", "import jax", "scipy 1.2.3"],
+    ),
+    "device <name>": (
+        {
+            "device       cpu": "device <name>",
+            "device       NVIDIA H200": "device <name>",
+        },
+        ["the device holds 2 arrays", "devices 8", "device"],
+    ),
+}
+
+
+def patterns():
+    return get_sanitize_patterns(lessons.SANITIZER.read_text())
+
+
+def sanitize(text, rules):
+    for pattern, replacement in rules:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def test_nbval_reads_every_rule():
+    lines = lessons.SANITIZER.read_text().splitlines()
+    assert len(patterns()) == sum(line.startswith("regex:") for line in lines) > 0
+    assert len(patterns()) == sum(line.startswith("replace:") for line in lines)
+    assert patterns() == lessons.sanitize_patterns()
+
+
+def test_every_rule_has_samples():
+    assert [replacement for _, replacement in patterns()] == list(SAMPLES)
+
+
+@pytest.mark.parametrize("rule", patterns(), ids=lambda rule: rule[1].strip())
+def test_rule_masks_what_it_must_and_nothing_else(rule):
+    masked, untouched = SAMPLES[rule[1]]
+    for sample, expected in masked.items():
+        assert sanitize(sample, [rule]) == expected
+    for sample in untouched:
+        assert sanitize(sample, [rule]) == sample
+
+
+def test_no_rule_touches_another_rules_mask():
+    for masked, _ in SAMPLES.values():
+        for expected in masked.values():
+            assert sanitize(expected, patterns()) == expected
