@@ -311,6 +311,8 @@ def write_missing(names: list[str], data: Path) -> None:
     needed = sum(LAYOUTS[name].megabytes for name in names)
     if free_megabytes(data) < needed:
         raise disk_full(data, needed)
+    for file in IDX_FILES["train"] + IDX_FILES["test"]:
+        read_embedded(file)  # a damaged file is found here, not by every worker
     print(f"laying out MNIST in {data}: {', '.join(names)} ({needed} MB)", flush=True)
     # spawn: forking a process that has threads can deadlock, and the libraries start threads.
     workers = ProcessPoolExecutor(

@@ -48,7 +48,10 @@ def mounted():
     def prefix(mount: str, folder: Path, meanwhile: str = "true"):
         script = f'mount {mount} "$0" || exit 99; ({meanwhile}) & exec "$@"'
         command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, folder]
-        if not shutil.which("unshare") or subprocess.run([*command, "true"], check=False).returncode:
+        if (
+            not shutil.which("unshare")
+            or subprocess.run([*command, "true"], check=False).returncode
+        ):
             pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
         return command
 

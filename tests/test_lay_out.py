@@ -197,7 +197,16 @@ def test_a_library_that_is_not_installed(tmp_path, python):
     )
     done = python("-c", hide_datasets, PROGRAM, "--data", tmp_path, "huggingface")
     assert "datasets must be installed first: `python -m pip install" in one_sentence(done)
-    done = python("-c", hide_datasets, PROGRAM, "--data", tmp_path, "--installed", "huggingface", "torchvision")
+    done = python(
+        "-c",
+        hide_datasets,
+        PROGRAM,
+        "--data",
+        tmp_path,
+        "--installed",
+        "huggingface",
+        "torchvision",
+    )
     assert done.returncode == 0 and "1 of 1: torchvision" in done.stdout
 
 

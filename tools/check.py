@@ -24,7 +24,7 @@ MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|tmp|Users|usr|var|opt|mnt)/\w|\b[A-Z]:\\")
 CODE_BLOCK = re.compile(
     r"^```\{code-cell\} ipython3\n"
-    r"(?P<options>---\n.*?^---\n|(?::.*\n)+\n?|)"
+    r"(?P<options>---\n.*?^---\n|(?::[^\n]*\n)+\n?|)"
     r"(?P<source>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )

@@ -9,6 +9,7 @@ where there is none, unless the cell was edited: then it has none until it runs 
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ import nbformat
 from jupyter_client.kernelspec import NATIVE_KERNEL_NAME
 from jupytext.combine import combine_inputs_with_outputs
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -31,12 +32,15 @@ CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
 
 def read(name: str) -> NotebookNode:
     """The lesson as it stands in md/, with the outputs and cell ids of the stored notebook."""
-    notebook = lessons.read_md(name)
+    notebook, stamps = lessons.read_md(name), {}
     if lessons.notebook_path(name).is_file():
-        notebook = combine_inputs_with_outputs(notebook, lessons.read_notebook(name))
+        stored = lessons.read_notebook(name)
+        notebook = combine_inputs_with_outputs(notebook, stored)
+        stamps = {cell.id: cell.metadata.get("stamp") for cell in stored.cells}
     for cell in lessons.code_cells(notebook):
-        if cell.metadata.get("stamp") != lessons.stamp(cell):  # edited: its output is not its own
-            cell.metadata.pop("stamp", None)
+        if stamps.get(cell.id) == lessons.stamp(cell):
+            cell.metadata["stamp"] = stamps[cell.id]
+        else:  # new or edited: an output that it may have is not its own
             cell.outputs, cell.execution_count = [], None
     return notebook
 
@@ -56,7 +60,7 @@ def run(notebook: NotebookNode, name: str) -> None:
         record_timing=False,
         coalesce_streams=True,
         store_widget_state=False,
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # it warns that it is not encrypted
+        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # our own sentences say what failed
         skip_cells_with_tag=lessons.GPU_TAG if any(map(skipped, cells)) else "",
     )
     started = {}
@@ -75,9 +79,18 @@ def run(notebook: NotebookNode, name: str) -> None:
     try:
         client.execute(env=lessons.kernel_environment())
     except CellExecutionError as error:
-        raise lessons.Problem(f"{name}: a cell failed, and nothing was stored.\n{error}") from error
-    except (CellTimeoutError, DeadKernelError) as error:
-        raise lessons.Problem(f"{name}: {str(error).strip()} Nothing was stored.") from error
+        raise lessons.Problem(
+            f"{name}: a cell failed, and nothing was stored.\n{plain(error)}"
+        ) from error
+    except (CellTimeoutError, RuntimeError) as error:  # too slow; or the kernel died
+        raise lessons.Problem(f"{name}: {plain(error)}. Nothing was stored.") from error
+    except AssertionError as error:  # after Ctrl-C nbclient cleans up twice, and asserts
+        raise KeyboardInterrupt from error
+
+
+def plain(error: Exception) -> str:
+    """The text of an error without the colours that a terminal would show."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
 
 
 def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
@@ -112,9 +125,12 @@ def store(notebook: NotebookNode, name: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
+def lock_path(name: str) -> Path:
+    return lessons.NOTEBOOKS / "data" / f".{name}.lock"
+
+
 def execute(name: str, refresh: bool) -> None:
-    lessons.NOTEBOOKS.mkdir(exist_ok=True)
-    lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / f".{name}.lock")
+    lock = filelock.FileLock(lock_path(name))
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:

@@ -59,7 +59,10 @@ def read_md(name: str) -> NotebookNode:
     if not path.is_file():
         known = ", ".join(names()) or "none yet"
         raise Problem(f"{path.relative_to(ROOT)} does not exist: the lessons are {known}.")
-    return jupytext.read(path)
+    try:
+        return jupytext.read(path)
+    except Exception as error:  # of jupytext, of PyYAML, of markdown-it
+        raise Problem(f"{path.relative_to(ROOT)} is not MyST Markdown: {error}") from error
 
 
 def read_notebook(name: str) -> NotebookNode:

@@ -1,0 +1,136 @@
+"""The checking itself: what nbval compares, and that a changed fact cannot pass."""
+
+import re
+from copy import deepcopy
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbval.plugin import IPyNbFile
+
+from tools import lessons
+
+
+def collected(session, name):
+    """The code cells of a lesson as nbval's own test items, with no kernel started."""
+    file = IPyNbFile.from_parent(session, path=lessons.notebook_path(name))
+    file.setup_sanitize_files()
+    return list(file.collect())
+
+
+def measured(text: str) -> set[int]:
+    """The positions in the text that a mask covers."""
+    return {
+        position
+        for pattern, _ in lessons.sanitize_patterns()
+        for match in re.finditer(pattern, text)
+        for position in range(*match.span())
+    }
+
+
+def corruptions(outputs):
+    """Yield copies of the outputs, in each of which one word of one stored fact is another."""
+    for index, output in enumerate(outputs):
+        holder, key = (
+            (output, "text") if output.output_type == "stream" else (output.data, "text/plain")
+        )
+        text = holder[key]
+        masked = measured(text)
+        for word in re.finditer(r"\w+", text):
+            if masked.isdisjoint(range(*word.span())):
+                bad = deepcopy(outputs)
+                holder = bad[index] if key == "text" else bad[index].data
+                changed = "X" if word[0][-1] != "X" else "Y"
+                holder[key] = text[: word.end() - 1] + changed + text[word.end() :]
+                yield word[0], bad
+
+
+@pytest.mark.parametrize("name", lessons.names())
+def test_every_corrupted_fact_fails_the_comparison(request, name):
+    facts = 0
+    for item in collected(request.session, name):
+        stored = item.cell.outputs
+        assert item.options["check"] or "nbval-ignore-output" in lessons.tags(item.cell)
+        assert item.compare_outputs(deepcopy(stored), deepcopy(stored))
+        for word, corrupted in corruptions(stored):
+            facts += 1
+            assert not item.compare_outputs(corrupted, deepcopy(stored)), f"{item.name}: {word}"
+        if stored:
+            assert not item.compare_outputs([], deepcopy(stored)), f"{item.name}: nothing printed"
+    assert facts > 20
+
+
+@pytest.fixture
+def strict_run(repository, python):
+    """Run `pytest --nbval` on a notebook made of code cells; the environment is `execute`'s."""
+
+    def run(*cells, options=(), env=None):
+        notebook = new_notebook(
+            cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        )
+        path = repository / "tiny.ipynb"  # not in notebooks/, so it needs no data
+        nbformat.write(notebook, path)
+        command = ["-m", "pytest", "--nbval", "-p", "no:cacheprovider", *options, path]
+        return python(*command, cwd=repository, env=env or {})
+
+    return run
+
+
+def ran(source, text=None, **metadata):
+    """A code cell that was run and printed the text."""
+    outputs = [new_output("stream", name="stdout", text=text)] if text else []
+    return new_code_cell(source, execution_count=1, outputs=outputs, metadata=metadata)
+
+
+def test_a_true_output_passes_and_a_corrupted_one_fails(strict_run):
+    assert strict_run(ran("print(6 * 7)", "42\n")).returncode == 0
+    done = strict_run(ran("print(6 * 7)", "43\n"))
+    assert done.returncode == 1 and "Cell outputs differ" in done.stdout
+
+
+def test_another_measurement_passes_and_another_unit_fails(strict_run):
+    assert strict_run(ran("print('took 3.1 s')", "took 12.7 s\n")).returncode == 0
+    assert strict_run(ran("print('took 3.1 s')", "took 3.1 m\n")).returncode == 1
+
+
+def test_text_on_stderr_fails(strict_run):
+    warns = "import warnings; warnings.warn('careful')"
+    assert strict_run(ran(warns)).returncode == 1
+
+
+def test_a_gpu_cell_is_skipped_with_the_reason_where_there_is_no_gpu(strict_run):
+    cells = [ran("print(1)", "1\n"), ran("print('GPU')", "on a GPU\n", tags=["requires-gpu"])]
+    done = strict_run(*cells, env={"JAX_PLATFORMS": "cpu"})
+    assert done.returncode == 0 and "1 passed, 1 skipped" in done.stdout
+    assert "runs on a GPU only, and JAX sees none" in done.stdout
+
+
+def test_lax_comparison_is_refused(strict_run):
+    done = strict_run(ran("print(6 * 7)", "43\n"), options=["--nbval-lax"])
+    assert done.returncode == 4 and "compared strictly" in done.stderr
+
+
+def test_nbval_gets_the_outputs_that_execute_gets(strict_run, repository):
+    cells = [
+        new_code_cell(source)
+        for source in (
+            "1 + 1;",
+            "import os; 'PYTEST_CURRENT_TEST' in os.environ, os.environ['HF_HUB_OFFLINE']",
+            "!echo from a child process",
+            "print(len(In), _)",
+            "import matplotlib.pyplot as plt; plt.plot([1, 2]);",
+        )
+    ]
+    notebook = new_notebook(cells=cells)
+    NotebookClient(notebook, kernel_name="python3").execute(env=lessons.kernel_environment())
+    assert strict_run(*cells).returncode == 0
+    assert [len(cell.outputs) for cell in cells] == [0, 1, 1, 1, 1]
+
+
+def test_a_dataset_that_cannot_be_laid_out_stops_the_run_with_one_sentence(repository, python):
+    (repository / "offline/mnist/t10k-labels-idx1-ubyte.gz").write_bytes(b"")
+    done = python("-m", "pytest", "--nbval", "notebooks", cwd=repository)
+    assert done.returncode == 4
+    assert "t10k-labels-idx1-ubyte.gz is damaged" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

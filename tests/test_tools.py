@@ -1,0 +1,305 @@
+"""check, execute and new, on a copy of the repository."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+
+from tools import check, execute, lessons, new
+
+HEADER = """---
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+# Try a tiny lesson
+"""
+
+
+def code(source, tags=""):
+    options = f":tags: [{tags}]\n\n" if tags else ""
+    return f"\n```{{code-cell}} ipython3\n{options}{source}\n```\n"
+
+
+def write_tiny(*cells):
+    lessons.md_path("tiny").write_text(HEADER + "".join(cells))
+
+
+def run_execute(python, repository, *arguments):
+    return python("tools/execute.py", *arguments, cwd=repository, env={"JAX_PLATFORMS": "cpu"})
+
+
+def outputs(name="tiny"):
+    cells = lessons.code_cells(lessons.read_notebook(name))
+    return ["".join(output.get("text", "?") for output in cell.outputs) for cell in cells]
+
+
+@pytest.fixture
+def workshop(repository, data):
+    """The copy, with the data beside its notebooks."""
+    (repository / "notebooks/data").symlink_to(data)
+    return repository
+
+
+# check ---------------------------------------------------------------------------------------
+
+
+def test_the_lessons_are_in_step(repository):
+    assert [fault for name in lessons.names() for fault in check.check_lesson(name)] == []
+    assert list(check.check_lists(lessons.names())) == []
+
+
+def edit_md(old, text):
+    def edit(name):
+        path = lessons.md_path(name)
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, text, 1))
+
+    return edit
+
+
+def edit_notebook(change):
+    def edit(name):
+        notebook = lessons.read_notebook(name)
+        change(notebook)
+        nbformat.write(notebook, lessons.notebook_path(name))
+
+    return edit
+
+
+def first(notebook):
+    return lessons.code_cells(notebook)[0]
+
+
+def picture(notebook):
+    return next(c for c in lessons.code_cells(notebook) if c.metadata.get("mystnb"))
+
+
+LONG = "\n".join(["print(1)"] * 31)
+FAULTS = {
+    "no notebook": (lambda name: lessons.notebook_path(name).unlink(), "has no notebook"),
+    "no md": (lambda name: lessons.md_path(name).unlink(), "has no md/"),
+    "md edited": (edit_md("import hashlib", "import hashlib as h"), "differ: run"),
+    "tag edited": (edit_md("[tuned-pipeline]", "[first-pipeline]"), "differ: run"),
+    "notebook edited": (
+        edit_notebook(lambda nb: first(nb).update(source="1 + 2")),
+        "::Cell 0: it was edited after its output was stored",
+    ),
+    "stripped": (
+        edit_notebook(lambda nb: first(nb).update(execution_count=None)),
+        "execution count is None",
+    ),
+    "out of order": (
+        edit_notebook(lambda nb: first(nb).update(execution_count=7)),
+        "execution count is 7, not 1",
+    ),
+    "stderr": (
+        edit_notebook(lambda nb: first(nb).outputs[0].update(name="stderr")),
+        "stores text on stderr",
+    ),
+    "path": (
+        edit_notebook(lambda nb: first(nb).outputs[0].update(text="in /home/me/x")),
+        "names a path of one machine",
+    ),
+    "no alt": (
+        edit_notebook(lambda nb: picture(nb).metadata.mystnb.pop("image")),
+        "no alt text",
+    ),
+    "no caption": (
+        edit_notebook(lambda nb: picture(nb).metadata.mystnb.pop("figure")),
+        "no caption",
+    ),
+    "language_info": (
+        edit_notebook(lambda nb: nb.metadata.update(language_info={"version": "3.11"})),
+        "metadata of the machine",
+    ),
+    "unknown tag": (edit_md("[setup]", "[setpu]"), "unknown tag setpu"),
+    "unknown shared tag": (edit_md("[tuned-pipeline]", "[shared-x]"), "differ: run"),
+    "long cell": (edit_md("import hashlib", LONG), "lines: 30 at most"),
+    "myst": (edit_md("## The short answer", ":::{note}\nx\n:::"), "uses MyST syntax"),
+    "two titles": (edit_md("## The short answer", "# The answer"), "exactly one title"),
+    "formats": (
+        edit_md("kernelspec:", "jupytext:\n  formats: md:myst\nkernelspec:"),
+        "sets `formats`",
+    ),
+    "output ignored": (
+        edit_md("[tuned-pipeline]", "[tuned-pipeline, nbval-ignore-output]"),
+        "say why in a comment",
+    ),
+    "long main path": (
+        edit_md("## The short answer", "## The\n" + code("1") * 25 + "\n## Answer"),
+        "code cells in its main path: 25 at most",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_check_finds(repository, fault):
+    spoil, message = FAULTS[fault]
+    spoil("pytorch_dataloader")
+    faults = list(check.check_lesson("pytorch_dataloader"))
+    assert any(message in fault for fault in faults), faults
+
+
+def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
+    new.new("tiny")
+    edit_md("/ 255", "/ 256")("tiny")
+    assert any("differs from its owner's shared-model" in f for f in check.check_lesson("tiny"))
+    done = python("tools/check.py", "--fix", cwd=repository)
+    assert "md/tiny.md: shared cells copied" in done.stdout
+    assert not any("owner" in fault for fault in check.check_lesson("tiny"))
+    before = lessons.md_path("tiny").read_text()
+    python("tools/check.py", "--fix", cwd=repository)
+    assert lessons.md_path("tiny").read_text() == before
+
+
+def test_fix_leaves_the_lessons_as_they_are(repository):
+    for name in lessons.names():
+        assert not check.fix(name)
+
+
+def test_check_finds_a_lesson_that_no_list_knows(repository):
+    names = [*lessons.names(), "tiny"]
+    assert [*check.check_lists(names)] == [
+        "README.md does not list the lesson tiny: add it.",
+        "index.md does not list the lesson tiny: add it.",
+    ]
+    assert len([*check.check_lists([])]) == 2 * len(lessons.names())
+
+
+def test_check_says_what_to_do_and_fails(repository, python):
+    lessons.notebook_path("pytorch_dataloader").write_text("not json")
+    done = python("tools/check.py", cwd=repository)
+    assert done.returncode == 1
+    assert "is not a notebook: restore it with git" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# execute -------------------------------------------------------------------------------------
+
+
+def test_execute_stores_outputs_and_keeps_what_did_not_change(workshop, python):
+    clock = code("import time\nprint(f'{time.perf_counter():.6f} s')")
+    write_tiny(clock, code("print(6 * 7)"), code("print('GPU')", "requires-gpu"))
+    done = run_execute(python, workshop, "tiny")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 3" in done.stdout and done.stderr == ""
+    stored = lessons.notebook_path("tiny").read_bytes()
+    assert outputs()[1:] == ["42\n", ""]
+
+    run_execute(python, workshop, "tiny")
+    assert lessons.notebook_path("tiny").read_bytes() == stored, "churn"
+
+    write_tiny(clock, code("print(6 * 8)"), code("print('GPU')", "requires-gpu"))
+    measured = outputs()[0]
+    run_execute(python, workshop, "tiny")
+    assert outputs() == [measured, "48\n", ""]
+
+    run_execute(python, workshop, "tiny", "--refresh")
+    assert outputs()[0] != measured
+    assert [fault for fault in check.check_lesson("tiny")] == []
+
+
+def test_a_gpu_cell_keeps_its_output_until_it_is_edited(workshop, python):
+    write_tiny(code("print(1)"), code("print('GPU')", "requires-gpu"))
+    run_execute(python, workshop, "tiny")
+    notebook = lessons.read_notebook("tiny")
+    cell = lessons.code_cells(notebook)[1]
+    cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="GPU\n")]
+    cell.execution_count, cell.metadata["stamp"] = 2, lessons.stamp(cell)
+    nbformat.write(notebook, lessons.notebook_path("tiny"))
+
+    run_execute(python, workshop, "tiny")
+    assert outputs() == ["1\n", "GPU\n"]
+    write_tiny(code("print(1)"), code("print('a GPU')", "requires-gpu"))
+    run_execute(python, workshop, "tiny")
+    assert outputs() == ["1\n", ""]
+    assert [fault for fault in check.check_lesson("tiny")] == []
+
+
+def test_a_cell_that_fails_stores_nothing(workshop, python):
+    write_tiny(code("print(1)"))
+    run_execute(python, workshop, "tiny")
+    stored = lessons.notebook_path("tiny").read_bytes()
+    write_tiny(code("print(2)"), code("assert False, 'no'"))
+    done = run_execute(python, workshop, "tiny")
+    assert done.returncode == 1
+    assert "tiny: a cell failed, and nothing was stored" in done.stderr
+    assert "AssertionError: no" in done.stderr
+    assert "execute.py" not in done.stderr, "a traceback of ours"
+    assert lessons.notebook_path("tiny").read_bytes() == stored
+
+
+def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop):
+    write_tiny(code("print(1)"), code("import time; time.sleep(600)"))
+    process = subprocess.Popen(
+        [sys.executable, "tools/execute.py", "tiny"],
+        cwd=workshop,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while "1 of 2" not in process.stdout.readline():
+        pass
+    time.sleep(1)
+    kernels = psutil.Process(process.pid).children(recursive=True)
+    assert kernels
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert said == "execute: interrupted; the stored notebooks are as they were.\n"
+    assert process.returncode == 1
+    assert not psutil.wait_procs(kernels, timeout=10)[1]
+    assert not list(lessons.NOTEBOOKS.glob("*tiny*"))
+
+
+def test_execute_of_an_unknown_lesson(workshop, python):
+    done = run_execute(python, workshop, "no_such")
+    assert done.returncode == 1
+    assert "md/no_such.md does not exist: the lessons are pytorch_dataloader" in done.stderr
+
+
+def test_two_executes_of_one_lesson(workshop):
+    with (
+        execute.filelock.FileLock(execute.lock_path("tiny")),
+        pytest.raises(lessons.Problem, match="is being executed by another run"),
+    ):
+        execute.execute("tiny", refresh=False)
+
+
+# new -----------------------------------------------------------------------------------------
+
+
+def test_a_new_lesson_runs_as_it_stands(workshop, python):
+    assert python("tools/new.py", "my_loader", cwd=workshop).returncode == 0
+    done = run_execute(python, workshop, "my_loader")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [fault for fault in check.check_lesson("my_loader")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    {"My Lesson": "cannot name a lesson", "pytorch_dataloader": "exists already"}.items(),
+)
+def test_a_name_that_a_new_lesson_cannot_have(repository, python, name, reason):
+    done = python("tools/new.py", name, cwd=repository)
+    assert done.returncode == 1 and reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_notebook_runs_alone(data, tmp_path, python):
+    """In an empty folder beside laid-out data, with nothing else of the repository in reach."""
+    alone = tmp_path / "ganz allein"
+    alone.mkdir()
+    (alone / "data").symlink_to(data)
+    notebook = lessons.notebook_path("pytorch_dataloader")
+    (alone / notebook.name).write_bytes(notebook.read_bytes())
+    done = python("-m", "jupyter", "execute", "--inplace", notebook.name, cwd=alone)
+    assert done.returncode == 0, done.stderr
+    ran = nbformat.read(alone / notebook.name, as_version=4)
+    assert all(cell.execution_count for cell in lessons.code_cells(ran))
