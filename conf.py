@@ -20,6 +20,7 @@ exclude_patterns = ["**/.*"]
 nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_merge_streams = True
+nb_code_prompt_show = "Show the code of this {type}"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
@@ -39,6 +40,8 @@ html_theme_options = {
     "use_download_button": True,
     "launch_buttons": {"colab_url": "https://colab.research.google.com"},
     "show_toc_level": 2,
+    "navbar_persistent": [],  # the sidebar has the search field
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+html_context = {"default_mode": "auto"}

@@ -34,24 +34,24 @@ def python():
 
     def run(*arguments, prefix=(), **options):
         command = [*map(str, prefix), sys.executable, *map(str, arguments)]
-        options = {"capture_output": True, "text": True, "check": False} | options
+        options = {"capture_output": True, "text": True} | options
         environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
-        return subprocess.run(command, env=environment | options.pop("env", {}), **options)
+        return subprocess.run(
+            command, check=False, env=environment | options.pop("env", {}), **options
+        )
 
     return run
 
 
 @pytest.fixture
 def mounted():
-    """The prefix of a command that sees `folder` with mount options of its own, as on a bad disk."""
+    """The prefix of a command that sees `folder` mounted in its own way, as on a bad disk."""
 
     def prefix(mount: str, folder: Path, meanwhile: str = "true"):
         script = f'mount {mount} "$0" || exit 99; ({meanwhile}) & exec "$@"'
-        command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, folder]
-        if (
-            not shutil.which("unshare")
-            or subprocess.run([*command, "true"], check=False).returncode
-        ):
+        command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(folder)]
+        try_it = [*command, "true"]
+        if not shutil.which("unshare") or subprocess.run(try_it, check=False).returncode:
             pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
         return command
 

@@ -1,4 +1,4 @@
-"""offline/lay_out.py: every library finds MNIST, and bad input gets one sentence and loses nothing."""
+"""offline/lay_out.py: every library finds MNIST; bad input gets one sentence, nothing is lost."""
 
 import random
 import re

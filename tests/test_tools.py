@@ -152,11 +152,18 @@ def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, pyt
     edit_md("/ 255", "/ 256")("tiny")
     assert any("differs from its owner's shared-model" in f for f in check.check_lesson("tiny"))
     done = python("tools/check.py", "--fix", cwd=repository)
-    assert "md/tiny.md: shared cells copied" in done.stdout
+    assert "md/tiny.md: mended" in done.stdout
     assert not any("owner" in fault for fault in check.check_lesson("tiny"))
     before = lessons.md_path("tiny").read_text()
     python("tools/check.py", "--fix", cwd=repository)
     assert lessons.md_path("tiny").read_text() == before
+
+
+def test_fix_formats_code_and_leaves_magics_and_prose(repository):
+    write_tiny(code("x = { 'a':1 }"), code("%pip install -q  x"), "\nx = { 'a':1 }\n")
+    assert check.fix("tiny")
+    done = HEADER + code('x = {"a": 1}') + code("%pip install -q  x") + "\nx = { 'a':1 }\n"
+    assert lessons.md_path("tiny").read_text() == done
 
 
 def test_fix_leaves_the_lessons_as_they_are(repository):

@@ -2,12 +2,14 @@
 
     tox run -e check [-- --fix]
 
-`--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others.
+`--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others, and
+formats the code cells of md/.
 """
 
 import argparse
 import itertools
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,13 +141,32 @@ def check_lists(names: list[str]) -> Iterator[str]:
 
 
 def fix(name: str) -> bool:
-    """Copy the shared cells into md/NAME.md. Returns whether it changed."""
+    """Copy the shared cells into md/NAME.md and format its code. Returns whether it changed."""
     path = lessons.md_path(name)
     before = path.read_text()
-    after = with_shared_cells(before)
+    after = formatted(with_shared_cells(before))
     if after != before:
         path.write_text(after)
     return after != before
+
+
+def formatted(md: str) -> str:
+    """The text of a lesson with its code cells as `ruff format` has them in notebooks/."""
+    ruff = ["ruff", "format", "--stdin-filename", "notebooks/cell.py", "-"]
+
+    def replace(block: re.Match) -> str:
+        source = block["source"]
+        done = subprocess.run(
+            ruff, input=source, cwd=lessons.ROOT, capture_output=True, text=True, check=False
+        )
+        # ruff cannot read a cell with magics as Python, and leaves it alone.
+        return with_source(block, source if done.returncode else done.stdout)
+
+    return CODE_BLOCK.sub(replace, md)
+
+
+def with_source(block: re.Match, source: str) -> str:
+    return block[0].removesuffix(block["source"] + "```") + source + "```"
 
 
 def with_shared_cells(md: str) -> str:
@@ -157,7 +178,7 @@ def with_shared_cells(md: str) -> str:
 
     def replace(block: re.Match) -> str:
         source = next((owner[tag] for tag in shared_tags(block) if tag in owner), block["source"])
-        return block[0].removesuffix(block["source"] + "```") + source + "```"
+        return with_source(block, source)
 
     return CODE_BLOCK.sub(replace, md)
 
@@ -168,13 +189,13 @@ def shared_tags(block: re.Match) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fix", action="store_true", help="copy shared cells from their owner")
+    parser.add_argument("--fix", action="store_true", help="copy shared cells; format code")
     arguments = parser.parse_args()
     names = lessons.names()
     if arguments.fix:
         for name in names:
             if lessons.md_path(name).is_file() and fix(name):
-                print(f"md/{name}.md: shared cells copied; now `tox run -e execute -- {name}`")
+                print(f"md/{name}.md: mended; now `tox run -e execute -- {name}`")
     try:
         faults = [fault for name in names for fault in check_lesson(name)]
         faults += check_lists(names)
