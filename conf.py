@@ -20,7 +20,7 @@ exclude_patterns = ["**/.*"]
 nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_merge_streams = True
-nb_code_prompt_show = "Show the code of this {type}"
+nb_code_prompt_show = "Show the code"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
