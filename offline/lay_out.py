@@ -321,8 +321,8 @@ def write_missing(names: list[str], data: Path) -> None:
         initializer=start_worker,
     )
     with tempfile.TemporaryDirectory(dir=data, prefix=".lay_out-") as scratch, workers:
-        jobs = {workers.submit(write_one, name, Path(scratch)): name for name in names}
         try:
+            jobs = {workers.submit(write_one, name, Path(scratch)): name for name in names}
             for done, job in enumerate(as_completed(jobs), start=1):
                 seconds = job.result()
                 move_into_place(jobs[job], Path(scratch), data)

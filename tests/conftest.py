@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,24 @@ def python():
         )
 
     return run
+
+
+@pytest.fixture
+def interruptible():
+    """Start this Python with the arguments, as from a terminal, where Ctrl-C interrupts."""
+
+    def start(*arguments, cwd=None):
+        return subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            cwd=cwd,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A shell starts its background jobs with SIGINT ignored, and so would pytest in one.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+
+    return start
 
 
 @pytest.fixture

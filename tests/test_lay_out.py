@@ -112,13 +112,8 @@ def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path):
         assert lay_out.is_whole(tmp_path / layout.path)
 
 
-def test_interrupted_by_ctrl_c_leaves_nothing_half_written(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), "--data", str(tmp_path), "huggingface"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def test_interrupted_by_ctrl_c_leaves_nothing_half_written(tmp_path, interruptible):
+    process = interruptible(PROGRAM, "--data", tmp_path, "huggingface")
     process.stdout.readline()  # it has started to write
     time.sleep(1)
     process.send_signal(signal.SIGINT)

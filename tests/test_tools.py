@@ -1,8 +1,6 @@
 """check, execute and new, on a copy of the repository."""
 
 import signal
-import subprocess
-import sys
 import time
 
 import nbformat
@@ -243,15 +241,9 @@ def test_a_cell_that_fails_stores_nothing(workshop, python):
     assert lessons.notebook_path("tiny").read_bytes() == stored
 
 
-def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop):
+def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, interruptible):
     write_tiny(code("print(1)"), code("import time; time.sleep(600)"))
-    process = subprocess.Popen(
-        [sys.executable, "tools/execute.py", "tiny"],
-        cwd=workshop,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = interruptible("tools/execute.py", "tiny", cwd=workshop)
     while "1 of 2" not in process.stdout.readline():
         pass
     time.sleep(1)
