@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,13 +49,12 @@ def interruptible():
 
     def start(*arguments, cwd=None):
         return subprocess.Popen(
-            [sys.executable, *map(str, arguments)],
+            # A shell starts its background jobs with SIGINT ignored, and so would pytest in one.
+            ["env", "--default-signal=INT", sys.executable, *map(str, arguments)],
             cwd=cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A shell starts its background jobs with SIGINT ignored, and so would pytest in one.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
     return start
