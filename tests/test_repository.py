@@ -1,0 +1,66 @@
+"""What the files say of each other: commands, addresses, pins, tags."""
+
+import ast
+import configparser
+import re
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from tools import lessons
+
+ROOT = lessons.ROOT
+
+
+def requirements(file: str) -> list[Requirement]:
+    lines = (line.split(" #")[0].strip() for line in (ROOT / file).read_text().splitlines())
+    return [Requirement(line) for line in lines if line and line[0] not in "#-"]
+
+
+def test_ci_runs_the_commands_of_the_readme():
+    block = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    commands = [command for line in block.splitlines() for command in line.split(" && ")]
+    script = (ROOT / ".ci/run").read_text().splitlines()
+    assert commands == [
+        "python -m pip install tox",
+        "python -m tox run -e site",
+        "python -m tox run -e test",
+    ]
+    assert set(commands) <= set(script)
+
+
+def test_badges_have_the_address_of_conf_py():
+    names = ast.parse((ROOT / "conf.py").read_text()).body
+    address = next(
+        ast.literal_eval(node.value)
+        for node in names
+        if isinstance(node, ast.Assign) and node.targets[0].id == "REPOSITORY"
+    )
+    start = address.replace("https://github.com", "https://colab.research.google.com/github")
+    links = re.findall(r"\((https://colab[^)]*\.ipynb)\)", (ROOT / "README.md").read_text())
+    assert links == [f"{start}/blob/main/notebooks/{name}.ipynb" for name in lessons.names()]
+
+
+@pytest.mark.parametrize("file", ["requirements.txt", "requirements-gpu.txt"])
+def test_the_lock_pins_every_direct_dependency_within_its_bounds(file):
+    pins = {}
+    for pin in requirements("constraints.txt"):
+        pins.setdefault(pin.name.lower(), []).append(next(iter(pin.specifier)).version)
+    for requirement in requirements(file):
+        versions = pins[requirement.name.lower().replace("_", "-")]
+        assert versions
+        assert all(Version(version) in requirement.specifier for version in versions)
+
+
+def test_the_light_environment_takes_names_from_the_requirements():
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    *light, constraints = tox["light"]["deps"].split("\n")[1:]
+    assert constraints == "-c constraints.txt"
+    assert set(light) < {requirement.name for requirement in requirements("requirements.txt")}
+
+
+def test_contributing_lists_every_tag():
+    table = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert lessons.TAGS | {f"{lessons.SHARED}NAME"} <= set(table)
