@@ -21,8 +21,6 @@ nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_merge_streams = True
 nb_code_prompt_show = "Show the code"
-myst_enable_extensions = ["colon_fence"]
-myst_heading_anchors = 3
 
 html_theme = "sphinx_book_theme"
 html_title = "Feed JAX"
@@ -42,6 +40,4 @@ html_theme_options = {
     "show_toc_level": 2,
     "navbar_persistent": [],  # the sidebar has the search field
 }
-copybutton_prompt_text = r">>> |\.\.\. |\$ "
-copybutton_prompt_is_regexp = True
 html_context = {"default_mode": "auto"}

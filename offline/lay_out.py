@@ -14,6 +14,7 @@ that is killed loses nothing, and a second run at the same time waits and finds 
 """
 
 import argparse
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -83,6 +84,7 @@ IDX_FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
+ALL_IDX_FILES = IDX_FILES["train"] + IDX_FILES["test"]
 
 
 def read_split(split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +112,7 @@ def examples(split: str):
 def write_torchvision(data: Path) -> None:
     raw = data / "MNIST" / "raw"
     raw.mkdir(parents=True)
-    for name in IDX_FILES["train"] + IDX_FILES["test"]:
+    for name in ALL_IDX_FILES:
         (raw / name).write_bytes(read_embedded(name))
 
 
@@ -234,9 +236,8 @@ def is_missing(layout: Layout, data: Path) -> bool:
     if layout.last_file:
         whole = (folder / layout.last_file).is_file()
     else:
-        names = IDX_FILES["train"] + IDX_FILES["test"]
-        whole = all((folder / name).is_file() for name in names) and all(
-            (folder / name).read_bytes() == read_embedded(name) for name in names
+        whole = all((folder / name).is_file() for name in ALL_IDX_FILES) and all(
+            (folder / name).read_bytes() == read_embedded(name) for name in ALL_IDX_FILES
         )
     if not whole:
         raise Problem(
@@ -266,12 +267,8 @@ def write_one(name: str, scratch: Path) -> float:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     layout = LAYOUTS[name]
     # TFDS and Hugging Face report what they prepare; our own lines are the progress.
-    with open(os.devnull, "w") as nowhere:
-        sys.stdout, stdout = nowhere, sys.stdout
-        try:
-            layout.write(scratch / name)
-        finally:
-            sys.stdout = stdout
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        layout.write(scratch / name)
     write_manifest(scratch / name / layout.path)
     return time.perf_counter() - start
 
@@ -311,7 +308,7 @@ def write_missing(names: list[str], data: Path) -> None:
     needed = sum(LAYOUTS[name].megabytes for name in names)
     if free_megabytes(data) < needed:
         raise disk_full(data, needed)
-    for file in IDX_FILES["train"] + IDX_FILES["test"]:
+    for file in ALL_IDX_FILES:
         read_embedded(file)  # a damaged file is found here, not by every worker
     print(f"laying out MNIST in {data}: {', '.join(names)} ({needed} MB)", flush=True)
     # spawn: forking a process that has threads can deadlock, and the libraries start threads.

@@ -32,12 +32,12 @@ def repository(tmp_path, monkeypatch) -> Path:
 def python():
     """Run this Python with the arguments; give back the finished process, its output as text."""
 
-    def run(*arguments, prefix=(), **options):
+    def run(*arguments, prefix=(), cwd=None, env=None):
         command = [*map(str, prefix), sys.executable, *map(str, arguments)]
-        options = {"capture_output": True, "text": True} | options
         environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
+        environment |= env or {}
         return subprocess.run(
-            command, check=False, env=environment | options.pop("env", {}), **options
+            command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
         )
 
     return run
@@ -65,11 +65,10 @@ def mounted():
     """The prefix of a command that sees `folder` mounted in its own way, as on a bad disk."""
 
     def prefix(mount: str, folder: Path, meanwhile: str = "true"):
-        script = f'mount {mount} "$0" || exit 99; ({meanwhile}) & exec "$@"'
-        command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(folder)]
-        try_it = [*command, "true"]
+        alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+        try_it = [*alone, f'mount {mount} "$0"', str(folder)]
         if not shutil.which("unshare") or subprocess.run(try_it, check=False).returncode:
             pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
-        return command
+        return [*alone, f'mount {mount} "$0" || exit 99; ({meanwhile}) & exec "$@"', str(folder)]
 
     return prefix

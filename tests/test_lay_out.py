@@ -1,5 +1,7 @@
 """offline/lay_out.py: every library finds MNIST; bad input gets one sentence, nothing is lost."""
 
+import hashlib
+import inspect
 import random
 import re
 import signal
@@ -38,35 +40,35 @@ def one_sentence(process) -> str:
     return process.stderr
 
 
-LIBRARIES = """
-import hashlib, sys
+def digest(images, labels):
+    """The lessons' digest: SHA-256 of the sorted records of images (n, 28, 28), labels (n,)."""
+    images, labels = np.asarray(images), np.asarray(labels)
+    records = np.column_stack([images.reshape(len(images), 784), labels.astype(np.uint8)])
+    return hashlib.sha256(b"".join(sorted(map(bytes, records)))).hexdigest()
+
+
+LIBRARIES = f"""
+import hashlib
 import numpy as np
 import datasets, torchvision
 import tensorflow_datasets as tfds
 
-def digest(images, labels):
-    images, labels = np.asarray(images), np.asarray(labels)
-    records = np.column_stack([images.reshape(len(images), 784), labels.astype(np.uint8)])
-    print(hashlib.sha256(b"".join(sorted(map(bytes, records)))).hexdigest())
+{inspect.getsource(digest)}
 
 mnist = torchvision.datasets.MNIST("data", train=False, download=True)
-digest(mnist.data, mnist.targets)
+print(digest(mnist.data, mnist.targets))
 mnist = datasets.load_dataset("ylecun/mnist", cache_dir="data")["test"]
-digest([np.asarray(image) for image in mnist["image"]], mnist["label"])
+print(digest([np.asarray(image) for image in mnist["image"]], mnist["label"]))
 mnist = tfds.data_source("mnist", data_dir="data/array_record", split="test")
-digest([example["image"] for example in mnist], [example["label"] for example in mnist])
-digest(*tfds.as_numpy(
+print(digest([example["image"] for example in mnist], [example["label"] for example in mnist]))
+print(digest(*tfds.as_numpy(
     tfds.load("mnist", data_dir="data", split="test", batch_size=-1, as_supervised=True)
-))
+)))
 """
 
 
 def test_every_library_reads_these_images_by_its_own_call(data, python):
-    records = [
-        bytes(image.ravel()) + bytes([label])
-        for image, label in zip(*lay_out.read_split("test"), strict=True)
-    ]
-    expected = lay_out.hashlib.sha256(b"".join(sorted(records))).hexdigest()
+    expected = digest(*lay_out.read_split("test"))
     environment = lessons.kernel_environment() | {"MPLBACKEND": "agg"}
     done = python("-c", LIBRARIES, cwd=data.parent, env=environment)
     assert done.stdout.split() == [expected] * 4, done.stderr
@@ -74,9 +76,7 @@ def test_every_library_reads_these_images_by_its_own_call(data, python):
 
 
 def test_the_lessons_digest_is_that_of_the_embedded_files():
-    images, labels = lay_out.read_split("train")
-    records = np.column_stack([images.reshape(60_000, 784), labels])
-    expected = lay_out.hashlib.sha256(b"".join(sorted(map(bytes, records)))).hexdigest()
+    expected = digest(*lay_out.read_split("train"))
     source = lessons.md_path(lessons.SHARED_OWNER).read_text()
     assert re.findall(r'^MNIST_TRAIN = "(\w+)"$', source, re.MULTILINE) == [expected]
 

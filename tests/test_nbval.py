@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbval.plugin import IPyNbFile
 
-from tools import lessons
+from tools import execute, lessons
 
 
 def collected(session, name):
@@ -23,7 +23,7 @@ def measured(text: str) -> set[int]:
     """The positions in the text that a mask covers."""
     return {
         position
-        for pattern, _ in lessons.sanitize_patterns()
+        for pattern, _ in execute.sanitize_patterns()
         for match in re.finditer(pattern, text)
         for position in range(*match.span())
     }
@@ -72,7 +72,7 @@ def strict_run(repository, python):
         path = repository / "tiny.ipynb"  # not in notebooks/, so it needs no data
         nbformat.write(notebook, path)
         command = ["-m", "pytest", "--nbval", "-p", "no:cacheprovider", *options, path]
-        return python(*command, cwd=repository, env=env or {})
+        return python(*command, cwd=repository, env=env)
 
     return run
 

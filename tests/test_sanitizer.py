@@ -5,7 +5,7 @@ import re
 import pytest
 from nbval.plugin import get_sanitize_patterns
 
-from tools import lessons
+from tools import execute, lessons
 
 # For each rule, by its replacement: (samples that it must mask whole, samples it must not touch).
 # A sample in the first list is masked to the replacement alone, but for the named rest.
@@ -69,7 +69,7 @@ def test_nbval_reads_every_rule():
     lines = lessons.SANITIZER.read_text().splitlines()
     assert len(patterns()) == sum(line.startswith("regex:") for line in lines) > 0
     assert len(patterns()) == sum(line.startswith("replace:") for line in lines)
-    assert patterns() == lessons.sanitize_patterns()
+    assert patterns() == execute.sanitize_patterns()
 
 
 def test_every_rule_has_samples():

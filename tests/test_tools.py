@@ -148,7 +148,9 @@ def test_check_finds(repository, fault):
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
     new.new("tiny")
     edit_md("/ 255", "/ 256")("tiny")
-    assert any("differs from its owner's shared-model" in f for f in check.check_lesson("tiny"))
+    found = [fault for fault in check.check_lesson("tiny") if "owner's shared-model" in fault]
+    assert len(found) == 1 and "differs from its" in found[0]
+    assert found[0].endswith("then run `tox run -e check -- --fix`.")
     done = python("tools/check.py", "--fix", cwd=repository)
     assert "md/tiny.md: mended" in done.stdout
     assert not any("owner" in fault for fault in check.check_lesson("tiny"))
@@ -208,7 +210,7 @@ def test_execute_stores_outputs_and_keeps_what_did_not_change(workshop, python):
 
     run_execute(python, workshop, "tiny", "--refresh")
     assert outputs()[0] != measured
-    assert [fault for fault in check.check_lesson("tiny")] == []
+    assert list(check.check_lesson("tiny")) == []
 
 
 def test_a_gpu_cell_keeps_its_output_until_it_is_edited(workshop, python):
@@ -225,7 +227,7 @@ def test_a_gpu_cell_keeps_its_output_until_it_is_edited(workshop, python):
     write_tiny(code("print(1)"), code("print('a GPU')", "requires-gpu"))
     run_execute(python, workshop, "tiny")
     assert outputs() == ["1\n", ""]
-    assert [fault for fault in check.check_lesson("tiny")] == []
+    assert list(check.check_lesson("tiny")) == []
 
 
 def test_a_cell_that_fails_stores_nothing(workshop, python):
@@ -278,7 +280,7 @@ def test_a_new_lesson_runs_as_it_stands(workshop, python):
     assert python("tools/new.py", "my_loader", cwd=workshop).returncode == 0
     done = run_execute(python, workshop, "my_loader")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [fault for fault in check.check_lesson("my_loader")] == []
+    assert list(check.check_lesson("my_loader")) == []
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,7 @@ def twin_part(cell: NotebookNode) -> tuple:
 
 
 def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
-    owner = {
-        lessons.shared_tag(cell): cell.source
-        for cell in lessons.code_cells(lessons.read_md(lessons.SHARED_OWNER))
-    }
+    owner = shared_cells()
     if "formats" in notebook.metadata.get("jupytext", {}):
         yield f"md/{name}.md sets `formats`, which belong in jupytext.toml: delete that line."
     headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
@@ -80,6 +77,12 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
         yield from (f"{place} {fault}." for fault in check_cell(cell, owner))
 
 
+def shared_cells() -> dict[str, str]:
+    """The source of each shared cell, by its tag, as the owner has it."""
+    cells = lessons.code_cells(lessons.read_md(lessons.SHARED_OWNER))
+    return {tag: cell.source for cell in cells if (tag := lessons.shared_tag(cell))}
+
+
 def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
     lines = len(cell.source.splitlines())
     if lines > LONGEST_CELL:
@@ -89,8 +92,10 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
             if tag not in owner:
                 yield f"has the tag {tag}, which md/{lessons.SHARED_OWNER}.md does not define"
             elif owner[tag] != cell.source:
-                yield f"differs from its owner's {tag}: edit md/{lessons.SHARED_OWNER}.md, then run"
-                " `tox run -e check -- --fix`"
+                yield (
+                    f"differs from its owner's {tag}: edit md/{lessons.SHARED_OWNER}.md, "
+                    "then run `tox run -e check -- --fix`"
+                )
         elif tag not in lessons.TAGS:
             yield f"has the unknown tag {tag}: CONTRIBUTING.md lists the tags"
     if "nbval-ignore-output" in lessons.tags(cell) and not (
@@ -171,20 +176,15 @@ def with_source(block: re.Match, source: str) -> str:
 
 def with_shared_cells(md: str) -> str:
     """The text of a lesson in which each shared cell has its owner's source."""
-    owner = {}
-    for block in CODE_BLOCK.finditer(lessons.md_path(lessons.SHARED_OWNER).read_text()):
-        for tag in shared_tags(block):
-            owner[tag] = block["source"]
+    owner = shared_cells()
 
     def replace(block: re.Match) -> str:
-        source = next((owner[tag] for tag in shared_tags(block) if tag in owner), block["source"])
-        return with_source(block, source)
+        found = re.search(rf"\b{lessons.SHARED}[\w-]+", block["options"])
+        if found and found[0] in owner:
+            return with_source(block, owner[found[0]] + "\n")
+        return block[0]
 
     return CODE_BLOCK.sub(replace, md)
-
-
-def shared_tags(block: re.Match) -> list[str]:
-    return re.findall(rf"\b{lessons.SHARED}[\w-]+", block["options"])
 
 
 def main() -> None:
@@ -192,11 +192,10 @@ def main() -> None:
     parser.add_argument("--fix", action="store_true", help="copy shared cells; format code")
     arguments = parser.parse_args()
     names = lessons.names()
-    if arguments.fix:
-        for name in names:
+    try:
+        for name in names if arguments.fix else []:
             if lessons.md_path(name).is_file() and fix(name):
                 print(f"md/{name}.md: mended; now `tox run -e execute -- {name}`")
-    try:
         faults = [fault for name in names for fault in check_lesson(name)]
         faults += check_lists(names)
     except lessons.Problem as problem:

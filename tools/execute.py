@@ -23,6 +23,7 @@ from jupytext.combine import combine_inputs_with_outputs
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat import NotebookNode
+from nbval.plugin import get_sanitize_patterns
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import lessons
@@ -93,6 +94,31 @@ def plain(error: Exception) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
 
 
+def sanitize_patterns() -> list[tuple[str, str]]:
+    """The pairs of a pattern and its replacement in nbval_sanitize.cfg."""
+    return get_sanitize_patterns(lessons.SANITIZER.read_text())
+
+
+def masked(output: NotebookNode) -> dict:
+    """What nbval compares of an output, after the masks."""
+
+    patterns = sanitize_patterns()
+
+    def mask(text):
+        for pattern, replacement in patterns:
+            text = re.sub(pattern, replacement, text) if isinstance(text, str) else text
+        return text
+
+    data = {kind: mask(text) for kind, text in output.get("data", {}).items()}
+    return {
+        "type": output.output_type,
+        "name": output.get("name"),
+        "text": mask(output.get("text")),
+        "data": {kind: text for kind, text in data.items() if kind not in lessons.UNCOMPARED},
+        "pictures": sorted(lessons.UNCOMPARED & data.keys()),
+    }
+
+
 def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
     """Keep what is stored where nothing but a masked measurement changed; stamp what ran."""
     edited_above = False  # from the first edited cell on, a picture may show something new
@@ -101,8 +127,8 @@ def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
         edited_above |= "stamp" not in old.metadata
         if skipped(cell):
             continue
-        same = [*map(lessons.masked, cell.outputs)] == [*map(lessons.masked, old.outputs)]
-        pictures = any(lessons.masked(output)["pictures"] for output in cell.outputs)
+        same = [*map(masked, cell.outputs)] == [*map(masked, old.outputs)]
+        pictures = any(masked(output)["pictures"] for output in cell.outputs)
         if same and "stamp" in old.metadata and not refresh and not (pictures and edited_above):
             cell.outputs = old.outputs
         cell.metadata["stamp"] = lessons.stamp(cell)

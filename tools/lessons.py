@@ -1,9 +1,8 @@
-"""What the tools and conftest.py know about a lesson: its files, tags, stamps and masks."""
+"""What the tools and conftest.py know about a lesson: its files, tags and stamps."""
 
 import functools
 import hashlib
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,30 +92,6 @@ def stamp(cell: NotebookNode) -> str:
     return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
 
 
-def sanitize_patterns() -> list[tuple[str, str]]:
-    """The pairs of the sanitizer file, parsed as nbval parses them."""
-    pairs = r"^regex: (.*)$\n^replace: (.*)$"
-    return re.findall(pairs, SANITIZER.read_text(), flags=re.MULTILINE)
-
-
-def masked(output: NotebookNode) -> dict:
-    """What nbval compares of an output, after the masks."""
-
-    def mask(text):
-        for pattern, replacement in sanitize_patterns():
-            text = re.sub(pattern, replacement, text) if isinstance(text, str) else text
-        return text
-
-    data = {kind: mask(text) for kind, text in output.get("data", {}).items()}
-    return {
-        "type": output.output_type,
-        "name": output.get("name"),
-        "text": mask(output.get("text")),
-        "data": {kind: text for kind, text in data.items() if kind not in UNCOMPARED},
-        "pictures": sorted(UNCOMPARED & data.keys()),
-    }
-
-
 def kernel_environment() -> dict[str, str]:
     """What `execute` and nbval give to a kernel: the same, so that outputs agree."""
     environment = dict(os.environ)
@@ -127,7 +102,6 @@ def kernel_environment() -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",  # take the dataset that offline/ laid out
         "DATASETS_VERBOSITY": "error",  # or it logs a path and a date to stderr
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "JUPYTER_PREFER_ENV_PATH": "1",
     }
 
 
