@@ -52,6 +52,13 @@ SAMPLES = {
         },
         ["the device holds 2 arrays", "devices 8", "device"],
     ),
+    r"Wrote \1": (
+        {
+            "Writing torch_jpegs.py": "Wrote torch_jpegs.py",
+            "Overwriting torch_jpegs.py": "Wrote torch_jpegs.py",
+        },
+        ["Writing 2 files", "Overwriting data/x.json", "Writing a.py failed", "Wrote 1 line"],
+    ),
 }
 
 

@@ -160,12 +160,14 @@ def formatted(md: str) -> str:
     ruff = ["ruff", "format", "--stdin-filename", "notebooks/cell.py", "-"]
 
     def replace(block: re.Match) -> str:
-        source = block["source"]
+        magic, source = re.match(
+            r"(%%writefile \S+\.py\n)?(.*)", block["source"], re.DOTALL
+        ).groups("")
         done = subprocess.run(
             ruff, input=source, cwd=lessons.ROOT, capture_output=True, text=True, check=False
         )
-        # ruff cannot read a cell with magics as Python, and leaves it alone.
-        return with_source(block, source if done.returncode else done.stdout)
+        # ruff cannot read a cell with other magics as Python, and leaves it alone.
+        return with_source(block, magic + (source if done.returncode else done.stdout))
 
     return CODE_BLOCK.sub(replace, md)
 
