@@ -42,8 +42,21 @@ SAMPLES = {
             "torch        2.15.0+cu132": "torch <version>",
             "torchvision  0.29.2": "torchvision <version>",
             "numpy        2.5.5": "numpy <version>",
+            "tensorflow   2.21.0": "tensorflow <version>",
+            "tensorflow_datasets 4.9.10": "tensorflow_datasets <version>",
+            "grain        0.2.18": "grain <version>",
+            "orbax        0.12.8": "orbax <version>",
+            "datasets     5.2.0": "datasets <version>",
+            "pyarrow      26.0.1": "pyarrow <version>",
+            "cupy         14.0.1": "cupy <version>",
         },
-        ["jax (128, 28, 28) uint8", "torch 2 tensors", "import jax", "scipy 1.2.3"],
+        [
+            "jax (128, 28, 28) uint8",
+            "torch 2 tensors",
+            "import jax",
+            "scipy 1.2.3",
+            "datasets 2 of 3 read",
+        ],
     ),
     "device <name>": (
         {
