@@ -17,6 +17,7 @@ extensions = ["myst_nb", "sphinx_copybutton"]
 include_patterns = ["index.md", "notebooks/*.ipynb"]
 exclude_patterns = ["**/.*"]
 
+myst_heading_anchors = 3  # the slugs that GitHub makes, in a page and from page to page
 nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_merge_streams = True
