@@ -262,7 +262,8 @@ def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in
 def test_execute_of_an_unknown_lesson(workshop, python):
     done = run_execute(python, workshop, "no_such")
     assert done.returncode == 1
-    assert "md/no_such.md does not exist: the lessons are pytorch_dataloader" in done.stderr
+    known = ", ".join(lessons.names())
+    assert f"md/no_such.md does not exist: the lessons are {known}." in done.stderr
 
 
 def test_two_executes_of_one_lesson(workshop):
