@@ -1,0 +1,597 @@
+"""Time the lessons' own pipelines, each beside its limit.
+
+    tox run -e bench -- [--quick] [LESSON ...]
+
+Runs the tagged cells of the loader lessons, each lesson in a process of its own. Checks a pipeline
+before it is timed, and refuses one that loses, repeats or mis-types an example. Then measures in
+alternation with the limits, several times, and prints medians with their spread. Every repetition
+goes to benchmarks/results/<machine>.json; a lesson that is not run keeps what is there. `--quick`
+runs everything once, in a few minutes, and writes nothing.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import multiprocessing
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from statistics import median
+
+import filelock
+import packaging.requirements
+import packaging.utils
+import psutil
+import tabulate
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks import lesson as in_process
+from tools import lessons
+
+RESULTS = Path(__file__).resolve().parent / "results"
+# At least this share of the limit, as medians of the ratios of each repetition.
+TUNED_MARKS = {
+    "grain": 0.4,
+    "huggingface_datasets": 0.5,
+    "pytorch_dataloader": 0.4,
+    "tensorflow_datasets": 0.08,
+}
+# What the loader of a lesson is: not what else the lesson imports.
+MODULES = {
+    "grain": ["grain"],
+    "huggingface_datasets": ["datasets"],
+    "pytorch_dataloader": ["torch.utils.data"],
+    "tensorflow_datasets": ["tensorflow", "tensorflow_datasets"],
+}
+# At least this share of the same decoder in as many processes, at every number of workers.
+FILES_MARKS = {
+    "grain": 0.75,
+    "huggingface_datasets": 0.6,
+    "pytorch_dataloader": 0.6,
+    "tensorflow_datasets": 0.7,
+}
+EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
+SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
+COPIES = (1, 4, 16)  # times the 60,000 examples
+EXAMPLES_BYTES = 60_000 * (28 * 28 + 4)  # what the training set itself takes, as NumPy arrays
+BUSY = 0.2  # cores: more work of others than this, and the machine is not quiet
+VARIES = 1.5  # largest by smallest repetition of a limit: the same
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+class Process:
+    """A `kind` of in_process, made in a new process, whose methods are called from here.
+
+    Raises lessons.Problem where a cell fails or the process dies, in_process.Refused where a
+    pipeline is refused.
+    """
+
+    def __init__(self, name: str, copies: int = 1, kind: type = in_process.Lesson):
+        self.name = name
+        self.connection, self.theirs = CONTEXT.Pipe()
+        arguments = (self.theirs, kind, name, copies)
+        self.process = CONTEXT.Process(target=in_process.serve, args=arguments)
+
+    def __enter__(self):
+        self.process.start()
+        self.theirs.close()
+        return self
+
+    def ask(self, method: str, *arguments) -> None:
+        self.connection.send((method, arguments))
+
+    def answer(self):
+        try:
+            kind, value = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            raise lessons.Problem(
+                f"{self.name}: its process ended with exit code {self.process.exitcode}."
+            ) from None
+        if kind == "refused":
+            raise in_process.Refused(f"{self.name} is refused: {value}")
+        if kind == "failed":
+            raise lessons.Problem(
+                f"{self.name} does not run: {value}. "
+                f"`pytest --nbval notebooks/{self.name}.ipynb` shows where."
+            )
+        return value
+
+    def call(self, method: str, *arguments):
+        self.ask(method, *arguments)
+        return self.answer()
+
+    def memory(self) -> int:
+        """Bytes that only this process and its workers hold."""
+        tree = [psutil.Process(self.process.pid)]
+        tree += tree[0].children(recursive=True)
+        return sum(process.memory_full_info().uss for process in tree)
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):
+            self.connection.send(None)
+        self.process.join(10)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                child.kill()
+        self.process.kill()
+
+
+@contextlib.contextmanager
+def ready(*processes: Process):
+    """All of them, started together, with their cells run."""
+    with contextlib.ExitStack() as stack:
+        for process in processes:
+            stack.enter_context(process)
+        for process in processes:
+            process.set_up_s = process.answer()
+        yield processes
+
+
+def say(name: str, what: str) -> None:
+    print(f"  {name:<22} {what}", file=sys.stderr, flush=True)
+
+
+def import_cost(modules: list[str]) -> dict[str, float]:
+    """Seconds and bytes of importing `modules`, in a new process that has JAX already."""
+    code = """
+import importlib, json, sys, time
+import jax, psutil
+jax.block_until_ready(jax.numpy.ones(8))
+process = psutil.Process()
+held, start = process.memory_full_info().uss, time.perf_counter()
+for module in sys.argv[1:]:
+    importlib.import_module(module)
+seconds = time.perf_counter() - start
+print(json.dumps({"import_s": seconds, "import_bytes": process.memory_full_info().uss - held}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *modules], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def installed(distributions: list[str]) -> dict[str, int]:
+    """Bytes on the disk of these distributions and of all that they require."""
+    sizes, wanted = {}, list(distributions)
+    while wanted:
+        name = packaging.utils.canonicalize_name(wanted.pop())
+        if name in sizes:
+            continue
+        distribution = metadata.distribution(name)
+        paths = [Path(file.locate()) for file in distribution.files or ()]
+        sizes[name] = sum(path.stat().st_size for path in paths if path.is_file())
+        for line in distribution.requires or ():
+            requirement = packaging.requirements.Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                wanted.append(requirement.name)
+    return sizes
+
+
+def installation_bytes(modules: list[str]) -> int:
+    """What the modules' distributions add to an installation of JAX, on the disk."""
+    of_module = metadata.packages_distributions()
+    wanted = [name for module in modules for name in of_module[module.partition(".")[0]]]
+    without = installed(["jax"])
+    return sum(size for name, size in installed(wanted).items() if name not in without)
+
+
+def code_lines(name: str, tag: str) -> int:
+    """Lines of the cells with this tag, without blank lines and comments."""
+    cells = lessons.code_cells(lessons.read_notebook(name))
+    source = [cell.source for cell in cells if tag in lessons.tags(cell)]
+    lines = "\n".join(source).splitlines()
+    return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in lines)
+
+
+def busy() -> float:
+    """Cores that work while this program does not, over one second."""
+    return psutil.cpu_percent(interval=1) / 100 * psutil.cpu_count()
+
+
+def measure(name: str, repetitions: int, seconds: float) -> dict:
+    """Every figure of one lesson."""
+    figures = {
+        "installation_bytes": installation_bytes(MODULES[name]),
+        "tuned_lines": code_lines(name, "tuned-pipeline"),
+        "files_lines": code_lines(name, "files-pipeline"),
+        "busy_cores": [busy()],
+    }
+    say(name, "check")
+    with ready(Process(name)) as [lesson]:
+        lesson.call("check")
+    say(name, "cold start")
+    figures |= {"import_s": [], "import_bytes": [], "set_up_s": [], "first_batch_s": []}
+    for _ in range(min(repetitions, 3)):  # half a minute each
+        for figure, value in import_cost(MODULES[name]).items():
+            figures[figure].append(value)
+        with ready(Process(name)) as [lesson]:
+            figures["set_up_s"].append(lesson.set_up_s)
+            figures["first_batch_s"].append(lesson.call("first_batch"))
+    with ready(Process(name)) as [lesson]:
+        figures |= {"device": lesson.call("device"), "versions": lesson.call("versions")}
+        figures |= alternate(lesson, repetitions, seconds)
+        figures |= lesson.call("transfers")
+        figures["photos"] = photos(lesson, repetitions, seconds)
+    figures["growth"] = growth(name, repetitions, seconds)
+    figures["busy_cores"].append(busy())
+    return figures
+
+
+def alternate(lesson: Process, repetitions: int, seconds: float) -> dict[str, list[float]]:
+    """The pipelines and their limits in turn, so that a disturbance meets all of them."""
+    pipelines, epochs = ("tuned", "numpy", "first"), ("epoch", "resident_epoch")
+    figures = {f"{name}_images_s": [] for name in pipelines} | {f"{name}_s": [] for name in epochs}
+    for repetition in range(repetitions):
+        say(lesson.name, f"repetition {repetition + 1} of {repetitions}")
+        for name in pipelines:
+            speed = lesson.call("throughput", f"{name}_batches", seconds)
+            figures[f"{name}_images_s"].append(speed)
+        for name in epochs:
+            figures[f"{name}_s"].append(lesson.call(name))
+    return figures
+
+
+def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
+    """With 1, 2, … workers: the loader, and the same decoder in as many processes at once."""
+    found = {}
+    for workers in worker_counts():
+        say(lesson.name, f"a folder of JPEGs, {workers} at a time")
+        names = ("images_s", "cores", "limit_images_s", "limit_cores")
+        figures = {name: [] for name in names}
+        with one_thread_each(), ready(*[Process(lesson.name) for _ in range(workers)]) as others:
+            for _ in range(repetitions):
+                speeds = [lesson.call("file_throughput", workers, seconds)]
+                for other in others:
+                    other.ask("file_throughput", 0, seconds)
+                limits = [other.answer() for other in others]
+                sums = (
+                    sum(column) for rows in (speeds, limits) for column in zip(*rows, strict=True)
+                )
+                for name, value in zip(names, sums, strict=True):
+                    figures[name].append(value)
+        found[str(workers)] = figures
+    return found
+
+
+@contextlib.contextmanager
+def one_thread_each():
+    """Processes that are started here compute on one thread, as a DataLoader's workers do."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+
+
+def worker_counts() -> list[int]:
+    """1, 2, 4, … up to the number of cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return [2**power for power in range(cores.bit_length()) if 2**power <= cores]
+
+
+def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
+    """Throughput and memory when the dataset grows: `tuned_batches` and the limit, in turn."""
+    say(name, f"{', '.join(map(str, COPIES))} times the examples")
+    grown = {str(copies): {"images_s": [], "gather_images_s": []} for copies in COPIES}
+    with ready(*[Process(name, copies) for copies in COPIES]) as processes:
+        for _ in range(repetitions):
+            for process, figures in zip(processes, grown.values(), strict=True):
+                speed = process.call("throughput", "tuned_batches", seconds)
+                figures["images_s"].append(speed)
+                figures["gather_images_s"].append(process.call("gather_throughput", seconds))
+        for process, figures in zip(processes, grown.values(), strict=True):
+            figures["bytes"] = process.memory()
+    return grown
+
+
+def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
+    """For each size in bytes, the microseconds of a DLPack hand-over in each direction."""
+    say("dlpack_zero_copy", "hand-overs")
+    times = {str(size): [] for size in SIZES}
+    with ready(Process("dlpack_zero_copy", kind=in_process.Exchange)) as [process]:
+        process.call("microseconds", SIZES[0])  # the first call imports and compiles
+        for _ in range(repetitions):
+            for size in SIZES:
+                times[str(size)].append(process.call("microseconds", size))
+    return times
+
+
+def processor() -> str:
+    """The name of the processor, as Linux or else Python tells it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def results_path(device: str) -> Path:
+    """One file for each machine: named after its GPU, or its processor and number of cores."""
+    name = f"{processor()} {psutil.cpu_count()} cores" if device == "cpu" else device
+    return RESULTS / (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json")
+
+
+def ratios(figures: dict, of: str, to: str) -> list[float]:
+    """Repetition by repetition: what was measured side by side is compared."""
+    return [a / b for a, b in zip(figures[of], figures[to], strict=True)]
+
+
+def cpu_ms(figures: dict, cores: str, images_s: str) -> float:
+    """Milliseconds of one core for an image."""
+    return 1e3 * median(ratios(figures, cores, images_s))
+
+
+def spread(values: list[float]) -> str:
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def report(results: dict) -> str:
+    """The tables, then a sentence for each missed mark and each disturbance."""
+    measured = results["lessons"]
+    parts = [
+        f"{results['processor']}, {results['cores']} cores, JAX on {results['device']}",
+        "tuned_batches, and its share of the NumPy gather of the same batches",
+        tuned_table(measured),
+        "a training epoch with tuned_batches, and its multiple of resident data",
+        epoch_table(measured),
+        "file_batches, and its share of the same decoder in as many processes at once",
+        photos_table(measured),
+        "start: what the library adds to JAX, on the disk and when imported; seconds of the setup "
+        "cells, then to the first batch of tuned_batches",
+        start_table(measured),
+        "growth: time for an image as a multiple of that of 60,000 (and the gather's), "
+        "memory beside the examples",
+        growth_table(measured),
+    ]
+    if results["exchange"]:
+        parts.append("DLPack: microseconds of a hand-over")
+        parts.append(exchange_table(results["exchange"]))
+    return "\n\n".join([*parts, *missed(results), *disturbed(results)])
+
+
+def table(rows: list[dict]) -> str:
+    return tabulate.tabulate(rows, headers="keys", disable_numparse=True, stralign="right")
+
+
+def tuned_table(measured: dict) -> str:
+    return table(
+        [
+            {
+                "": name,
+                "images/s": f"{median(figures['tuned_images_s']):,.0f}",
+                "of the limit": spread(ratios(figures, "tuned_images_s", "numpy_images_s")),
+                "mark": TUNED_MARKS.get(name, ""),
+                "first_batches, images/s": f"{median(figures['first_images_s']):,.0f}",
+            }
+            for name, figures in measured.items()
+        ]
+    )
+
+
+def epoch_table(measured: dict) -> str:
+    return table(
+        [
+            {
+                "": name,
+                "s": f"{median(figures['epoch_s']):.2f}",
+                "of the limit": spread(ratios(figures, "epoch_s", "resident_epoch_s")),
+                "MB to the device": f"{figures['bytes_an_epoch'] / 1e6:.1f}",
+                "programs": figures["programs"],
+            }
+            for name, figures in measured.items()
+        ]
+    )
+
+
+def photos_table(measured: dict) -> str:
+    return table(
+        [
+            {
+                "": name,
+                "workers": workers,
+                "images/s": f"{median(photos['images_s']):,.0f}",
+                "of the limit": spread(ratios(photos, "images_s", "limit_images_s")),
+                "mark": FILES_MARKS.get(name, ""),
+                "busy cores": f"{median(photos['cores']):.1f}",
+                "limit's cores": f"{median(photos['limit_cores']):.1f}",
+                "CPU ms an image": f"{cpu_ms(photos, 'cores', 'images_s'):.2f}",
+                "limit's": f"{cpu_ms(photos, 'limit_cores', 'limit_images_s'):.2f}",
+            }
+            for name, figures in measured.items()
+            for workers, photos in figures["photos"].items()
+        ]
+    )
+
+
+def start_table(measured: dict) -> str:
+    return table(
+        [
+            {
+                "": name,
+                "MB on disk": f"{figures['installation_bytes'] / 1e6:,.0f}",
+                "import, s": f"{median(figures['import_s']):.1f}",
+                "import, MB": f"{median(figures['import_bytes']) / 1e6:,.0f}",
+                "set up, s": f"{median(figures['set_up_s']):.1f}",
+                "first batch, s": f"{median(figures['first_batch_s']):.3f}",
+            }
+            for name, figures in measured.items()
+        ]
+    )
+
+
+def growth_table(measured: dict) -> str:
+    rows = []
+    for name, figures in measured.items():
+        row, first = {"": name}, figures["growth"]["1"]
+        for copies, grown in figures["growth"].items():
+            slower, limit = (
+                median(first[kind]) / median(grown[kind])
+                for kind in ("images_s", "gather_images_s")
+            )
+            held = (grown["bytes"] - int(copies) * EXAMPLES_BYTES) / 1e6
+            row[f"{copies} x 60,000"] = f"{slower:.2f} (gather {limit:.2f}), {held:,.0f} MB"
+        rows.append(row)
+    return table(rows)
+
+
+def exchange_table(exchanged: dict) -> str:
+    return table(
+        [
+            {"": direction}
+            | {
+                f"{int(size):,} bytes": f"{median(times[direction] for times in repetitions):.1f}"
+                for size, repetitions in exchanged.items()
+            }
+            for direction in ("torch to JAX", "JAX to torch")
+        ]
+    )
+
+
+def missed(results: dict) -> list[str]:
+    """A sentence for each mark that is missed."""
+    said = []
+    for name, figures in results["lessons"].items():
+        share = median(ratios(figures, "tuned_images_s", "numpy_images_s"))
+        if share < (mark := TUNED_MARKS.get(name, 0)):
+            said.append(f"{name} misses its mark: {share:.2f} of the NumPy gather, not {mark}.")
+        for workers, photos in figures["photos"].items():
+            share = median(ratios(photos, "images_s", "limit_images_s"))
+            if share < (mark := FILES_MARKS.get(name, 0)):
+                said.append(
+                    f"{name} misses its mark: {share:.2f} of the same decoder in {workers} "
+                    f"processes, not {mark}."
+                )
+        multiple = median(ratios(figures, "epoch_s", "resident_epoch_s"))
+        if results["device"] != "cpu" and multiple > EPOCH_MARK:
+            said.append(
+                f"{name} misses its mark: an epoch takes {multiple:.2f} times that of resident "
+                f"data, not {EPOCH_MARK}."
+            )
+    return said
+
+
+def disturbed(results: dict) -> list[str]:
+    """A sentence for each lesson that was measured while other work ran."""
+    said = []
+    for name, figures in results["lessons"].items():
+        others, limit = max(figures["busy_cores"]), figures["numpy_images_s"]
+        if others > BUSY:
+            said.append(f"{name}: the machine was not quiet, others kept {others:.1f} cores busy.")
+        if max(limit) > VARIES * min(limit):
+            said.append(
+                f"{name}: the machine was not quiet, the limit itself varied from "
+                f"{min(limit):,.0f} to {max(limit):,.0f} images/s."
+            )
+    return said
+
+
+def stored(path: Path) -> dict:
+    """The results file as it is. Raises lessons.Problem when it is damaged."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise lessons.Problem(f"{path} is not JSON: restore it with git, or delete it.") from error
+
+
+def write(path: Path, results: dict) -> None:
+    """Replace the file at once, so that an interruption leaves the old one or the new one."""
+    path.parent.mkdir(exist_ok=True)
+    scratch = path.with_suffix(".tmp")
+    try:
+        scratch.write_text(json.dumps(results, indent=1) + "\n")
+        scratch.replace(path)
+    except OSError as error:
+        raise lessons.Problem(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def run(names: list[str], quick: bool) -> int:
+    """Measure, store after each lesson, print the report. Returns the exit status."""
+    repetitions, seconds = (1, 0.2) if quick else (5, 2.0)
+    os.environ.update(lessons.kernel_environment())
+    os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    lessons.lay_out_data()
+    start, results, troubles = time.perf_counter(), None, []
+    for name in names:
+        try:
+            figures = measure(name, repetitions, seconds)
+        except (in_process.Refused, lessons.Problem) as trouble:
+            troubles.append(str(trouble))
+            continue
+        path = results_path(figures["device"])
+        results = results or machine(figures["device"], {} if quick else stored(path))
+        results["lessons"][name] = {"date": today()} | figures
+        if not quick:
+            write(path, results)
+    if results:
+        try:
+            results["exchange"] = exchange(repetitions)
+        except (in_process.Refused, lessons.Problem) as trouble:
+            troubles.append(str(trouble))
+        if not quick:
+            write(path, results)
+        where = "nothing is written" if quick else path.relative_to(lessons.ROOT)
+        minutes = (time.perf_counter() - start) / 60
+        print(report(results), f"{minutes:.0f} minutes; {where}.", sep="\n\n")
+    print(*troubles, sep="\n", file=sys.stderr)
+    return 1 if troubles else 0
+
+
+def machine(device: str, before: dict) -> dict:
+    """The results of this machine, with the lessons and hand-overs that `before` has."""
+    return {
+        "processor": processor(),
+        "cores": psutil.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9),
+        "system": f"{platform.system()} {platform.machine()}",
+        "device": device,
+        "lessons": before.get("lessons", {}),
+        "exchange": before.get("exchange", {}),
+    }
+
+
+def today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def main() -> None:
+    loaders = [name for name in lessons.names() if has_pipeline(name)]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(loaders)}")
+    parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(loaders):
+        parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(loaders)}.")
+    (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
+    lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
+    try:
+        with lock.acquire(timeout=0):
+            code = run(arguments.names or loaders, arguments.quick)
+    except filelock.Timeout:
+        sys.exit("bench: another run is measuring: wait for it, or both are wrong.")
+    except lessons.Problem as problem:
+        sys.exit(f"bench: {problem}")
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; the lessons that were finished are stored.")
+    sys.exit(code)
+
+
+def has_pipeline(name: str) -> bool:
+    if not lessons.notebook_path(name).is_file():  # not executed yet
+        return False
+    cells = lessons.code_cells(lessons.read_notebook(name))
+    return any("tuned-pipeline" in lessons.tags(cell) for cell in cells)
+
+
+if __name__ == "__main__":
+    main()

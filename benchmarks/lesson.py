@@ -1,0 +1,328 @@
+"""A lesson in a process of its own: its tagged cells are run as they stand, checked and timed.
+
+The cells are those that the reader reads, in the order of the page. Nothing here knows a loader.
+"""
+
+import ast
+import collections
+import contextlib
+import functools
+import gzip
+import hashlib
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
+
+import numpy as np
+import psutil
+
+from tools import lessons
+
+BATCH = 128
+BATCHES = 60_000 // BATCH
+PHOTOS_BATCH = 64
+PHOTOS = [256, 256]  # in each class
+PIPELINES = {"setup", "first-pipeline", "tuned-pipeline", "files-pipeline"}
+# Of these, only what they define is wanted: not what they show.
+SHARED = {"shared-model", "shared-step", "shared-prefetch", "shared-throughput"}
+LIBRARIES = (
+    "jax",
+    "numpy",
+    "torch",
+    "torchvision",
+    "tensorflow",
+    "tensorflow_datasets",
+    "grain",
+    "datasets",
+)
+
+
+class Refused(Exception):
+    """One sentence: what a pipeline does wrong. Such a pipeline is not timed."""
+
+
+class Lesson:
+    """What the tagged cells of a lesson define. One for each process: cells expect their own."""
+
+    def __init__(self, name: str, copies: int = 1):
+        """Run the cells of the lesson in notebooks/, as a kernel would.
+
+        `copies`: how often the training set is repeated, before the pipelines are made from it.
+        Raises whatever a cell raises.
+        """
+        from IPython.core.interactiveshell import InteractiveShell
+
+        start = time.perf_counter()
+        os.chdir(lessons.NOTEBOOKS)
+        sys.path.insert(
+            0, str(lessons.NOTEBOOKS)
+        )  # "" would become the parent's folder in a worker
+        shell = InteractiveShell.instance()
+        self.names = shell.user_ns
+        repeated = copies == 1
+        with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
+            for cell in lessons.code_cells(lessons.read_notebook(name)):
+                tags = set(lessons.tags(cell))
+                if tags & SHARED:
+                    shell.run_cell(definitions(cell.source)).raise_error()
+                elif tags & PIPELINES:
+                    shell.run_cell(cell.source).raise_error()
+                if not repeated and {"train_images", "train_labels"} <= self.names.keys():
+                    for array in ("train_images", "train_labels"):
+                        self.names[array] = np.concatenate([self.names[array]] * copies)
+                    repeated = True
+        self.set_up_s = time.perf_counter() - start
+
+    def device(self) -> str:
+        """The device that JAX computes on, as it names it, and how many there are."""
+        import jax
+
+        count = jax.device_count()
+        return jax.devices()[0].device_kind + (f" x{count}" if count > 1 else "")
+
+    def versions(self) -> dict[str, str]:
+        """Of Python and of the libraries that the lesson has imported."""
+        found = {"python": platform.python_version()}
+        loaded = [sys.modules[name] for name in LIBRARIES if name in sys.modules]
+        return found | {library.__name__: library.__version__ for library in loaded}
+
+    def check(self) -> None:
+        """Raises Refused if a pipeline loses, repeats or mis-types examples, or never shuffles."""
+        check_tuned(self.names["tuned_batches"], mnist_records())
+        check_files(functools.partial(self.names["file_batches"], self.names["PHOTOS"]))
+
+    def first_batch(self) -> float:
+        """Seconds to the first batch of `tuned_batches`, in a process that has had none."""
+        start = time.perf_counter()
+        next(iter(self.names["tuned_batches"](0)))
+        return time.perf_counter() - start
+
+    def throughput(self, pipeline: str, seconds: float) -> float:
+        """Images per second of a pipeline, by the lesson's own stopwatch."""
+        return self.names["throughput"](self.names[pipeline], seconds)
+
+    def gather_throughput(self, seconds: float) -> float:
+        """Images per second of a NumPy gather of all images, however many there are."""
+        images, labels = self.names["train_images"], self.names["train_labels"]
+
+        def gathered(epoch):
+            order = np.random.default_rng(epoch).permutation(len(images))
+            for indices in order[: len(order) // BATCH * BATCH].reshape(-1, BATCH):
+                yield images[indices], labels[indices]
+
+        return self.names["throughput"](gathered, seconds)
+
+    def file_throughput(self, workers: int, seconds: float) -> tuple[float, float]:
+        """Images per second of `file_batches`, and the cores that it and its workers keep busy."""
+        began = []
+
+        def batches(epoch):
+            if epoch == 1:  # the stopwatch of the lesson starts here, with the workers there
+                began.append((processor_seconds(), time.perf_counter()))
+            return self.names["file_batches"](self.names["PHOTOS"], epoch=epoch, workers=workers)
+
+        collections.deque(batches(0), maxlen=0)  # starts them
+        speed = self.names["throughput"](batches, seconds)
+        used, start = began[0]
+        return speed, (processor_seconds() - used) / (time.perf_counter() - start)
+
+    def epoch(self) -> float:
+        """Seconds for a training epoch with `tuned_batches`, one batch ahead of the device."""
+        step, on_device = self.names["train_step"], self.names["on_device"]
+
+        def train(params, number):
+            for images, labels in on_device(self.names["tuned_batches"](number)):
+                params = step(params, images, labels)
+            return params
+
+        return self._timed(train)
+
+    def resident_epoch(self) -> float:
+        """Seconds for the same epoch with the dataset on the device: the limit."""
+        import jax
+
+        step = self.names["train_step"]
+        images = jax.device_put(self.names["train_images"])
+        labels = jax.device_put(self.names["train_labels"])
+
+        @jax.jit
+        def whole_epoch(params, images, labels, key):
+            order = jax.random.permutation(key, len(images))[: BATCHES * BATCH]
+
+            def body(params, indices):
+                return step(params, images[indices], labels[indices]), None
+
+            return jax.lax.scan(body, params, order.reshape(BATCHES, BATCH))[0]
+
+        return self._timed(lambda params, n: whole_epoch(params, images, labels, jax.random.key(n)))
+
+    def _timed(self, train: Callable) -> float:
+        import jax
+
+        params = self.names["init_params"](jax.random.key(0))
+        params = jax.block_until_ready(train(params, 0))  # compiles
+        start = time.perf_counter()
+        jax.block_until_ready(train(params, 1))
+        return time.perf_counter() - start
+
+    def transfers(self) -> dict[str, int]:
+        """Bytes that cross to the device in an epoch, and programs compiled for two epochs."""
+        import jax
+
+        events = []
+        jax.monitoring.register_event_duration_secs_listener(
+            lambda event, *_, **__: events.append(event)
+        )
+        params = jax.block_until_ready(self.names["init_params"](jax.random.key(0)))
+        jax.clear_caches()
+        events.clear()
+        crossed = 0
+        for number in range(2):
+            for batch in self.names["on_device"](self.names["tuned_batches"](number)):
+                crossed += sum(array.nbytes for array in batch)
+                params = self.names["train_step"](params, *batch)
+        programs = sum(event.endswith("backend_compile_duration") for event in events)
+        return {"bytes_an_epoch": crossed // 2, "programs": programs}
+
+
+class Exchange:
+    """DLPack hand-overs between JAX and PyTorch, timed at several sizes."""
+
+    set_up_s = 0.0
+
+    def __init__(self, name: str, copies: int):
+        pass
+
+    def microseconds(self, size: int) -> dict[str, float]:
+        """Of one hand-over of `size` bytes, in each direction: the median of 200."""
+        import jax
+        import torch
+
+        device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
+        tensor = torch.ones(size // 4, device=device)
+        array = jax.block_until_ready(jax.dlpack.from_dlpack(tensor))
+        if array.unsafe_buffer_pointer() != tensor.data_ptr():
+            raise Refused(f"{size:,} bytes were copied on their way into JAX.")
+        times = {}
+        for direction, hand_over, source in (
+            ("torch to JAX", jax.dlpack.from_dlpack, tensor),
+            ("JAX to torch", torch.from_dlpack, array),
+        ):
+            taken = []
+            for _ in range(200):
+                start = time.perf_counter()
+                hand_over(source)
+                taken.append(time.perf_counter() - start)
+            times[direction] = float(np.median(taken)) * 1e6
+        return times
+
+
+def processor_seconds() -> float:
+    """What this process and its workers have used so far."""
+    this = psutil.Process()
+    times = [process.cpu_times() for process in (this, *this.children(recursive=True))]
+    return sum(t.user + t.system for t in times)
+
+
+def definitions(source: str) -> str:
+    """The imports, functions and assignments of a cell."""
+    tree = ast.parse(source)
+    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign
+    tree.body = [node for node in tree.body if isinstance(node, kinds)]
+    return ast.unparse(tree)
+
+
+def mnist_records() -> set[bytes]:
+    """The records of the 60,000 images, from the embedded IDX files. No two are equal."""
+    arrays = []
+    for kind, header in (("images-idx3", 16), ("labels-idx1", 8)):
+        file = lessons.ROOT / "offline" / "mnist" / f"train-{kind}-ubyte.gz"
+        arrays.append(np.frombuffer(gzip.decompress(file.read_bytes())[header:], np.uint8))
+    images, labels = arrays
+    return set(records(images.reshape(-1, 28, 28), labels))
+
+
+def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
+    """785 bytes for each example: its pixels and its label."""
+    pixels = images.reshape(len(images), 784)
+    return list(map(bytes, np.column_stack([pixels, labels.astype(np.uint8)])))
+
+
+def check_batch(batch: tuple, size: int, shape: tuple[int, ...]) -> None:
+    """Raises Refused unless the batch is (images uint8 (size, *shape), labels int32 (size,))."""
+    if len(batch) != 2:
+        raise Refused(f"a batch has {len(batch)} parts, not images and labels.")
+    expected = ("images", np.uint8, (size, *shape)), ("labels", np.int32, (size,))
+    for array, (name, dtype, whole) in zip(batch, expected, strict=True):
+        if not isinstance(array, np.ndarray):
+            raise Refused(f"{name} are a {type(array).__name__}, not a NumPy array.")
+        if (array.dtype, array.shape) != (dtype, whole):
+            raise Refused(f"{name} are {array.dtype} {array.shape}, not {dtype.__name__} {whole}.")
+
+
+def check_tuned(batches: Callable[[int], Iterable], truth: set[bytes]) -> None:
+    """Raises Refused unless `batches(epoch)` yields 468 batches of `truth`, shuffled by `epoch`."""
+    orders = []
+    for epoch in (0, 1, 0):
+        seen = []
+        for batch in batches(epoch):
+            check_batch(batch, BATCH, (28, 28))
+            seen += records(*batch)
+        if len(seen) != BATCHES * BATCH:
+            raise Refused(f"an epoch has {len(seen):,} images, not {BATCHES * BATCH:,}.")
+        if len(set(seen)) != len(seen):
+            raise Refused(f"{len(seen) - len(set(seen)):,} images come more than once.")
+        if strangers := set(seen) - truth:
+            raise Refused(f"{len(strangers):,} images are not MNIST's, or have another label.")
+        orders.append(seen)
+    if orders[0] == orders[1]:
+        raise Refused("epochs 0 and 1 have the same order.")
+    if orders[0] != orders[2]:
+        raise Refused("epoch 0 has another order the second time.")
+
+
+def check_files(batches: Callable[..., Iterable]) -> None:
+    """Raises Refused unless `batches(epoch, workers)` augments each photograph once an epoch.
+
+    The pixels must be the same whoever decodes them, and others in another epoch.
+    """
+    epochs = {}
+    for epoch, workers in ((0, 0), (0, 2), (1, 0)):
+        images, labels = [], []
+        for batch in batches(epoch=epoch, workers=workers):
+            check_batch(batch, PHOTOS_BATCH, (224, 224, 3))
+            images += [hashlib.sha256(image).digest() for image in batch[0]]
+            labels += batch[1].tolist()
+        if np.bincount(labels, minlength=2).tolist() != PHOTOS:
+            raise Refused(
+                f"an epoch of the folder has {len(labels)} images, not 256 of each class."
+            )
+        if len(set(images)) != len(images):
+            raise Refused("the folder gives the same pixels more than once in an epoch.")
+        epochs[epoch, workers] = images
+    if epochs[0, 0] != epochs[0, 2]:
+        raise Refused("two workers make other images of the folder than none.")
+    if set(epochs[0, 0]) & set(epochs[1, 0]):
+        raise Refused("epochs 0 and 1 of the folder share pixels.")
+
+
+def serve(connection: Connection, kind: type, name: str, copies: int) -> None:
+    """In the new process: make a `kind`, then call its methods, as the connection asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
+    try:
+        served = kind(name, copies)
+        connection.send(("done", served.set_up_s))
+        while request := connection.recv():
+            method, arguments = request
+            try:
+                connection.send(("done", getattr(served, method)(*arguments)))
+            except Refused as refused:
+                connection.send(("refused", str(refused)))
+    except EOFError:  # the parent is gone
+        pass
+    except Exception as error:
+        connection.send(("failed", f"{type(error).__name__}: {error}"))

@@ -1,0 +1,225 @@
+"""The benchmark refuses what is wrong before it times anything, and says what a figure is worth."""
+
+import copy
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import bench
+from benchmarks import lesson as in_process
+from tools import lessons
+
+LABELS = np.tile(np.arange(10, dtype=np.int32), 6_000)
+# 60,000 images that differ: the first four pixels hold the index.
+IMAGES = np.zeros((60_000, 28, 28), np.uint8)
+IMAGES.reshape(60_000, 784)[:, :4] = np.arange(60_000, dtype="<u4").view(np.uint8).reshape(-1, 4)
+
+
+def order(epoch):
+    return np.random.default_rng(epoch).permutation(60_000)[: 468 * 128].reshape(468, 128)
+
+
+def right(epoch):
+    for indices in order(epoch):
+        yield IMAGES[indices], LABELS[indices]
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return set(in_process.records(IMAGES, LABELS))
+
+
+def loses(epoch):
+    return itertools.islice(right(epoch), 467)
+
+
+def repeats(epoch):
+    yield from itertools.islice(right(epoch), 467)
+    yield next(right(epoch))
+
+
+def mislabels(epoch):
+    for images, labels in right(epoch):
+        yield images, np.roll(labels, 1)
+
+
+def never_shuffles(epoch):
+    return right(0)
+
+
+def has_no_seed(epoch):
+    return right(np.random.SeedSequence().entropy)
+
+
+class Unlike:
+    """Makes of each batch of `right` another one."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __call__(self, epoch):
+        return (self.change(*batch) for batch in right(epoch))
+
+
+def test_right_pipeline_passes(truth):
+    in_process.check_tuned(right, truth)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "sentence"),
+    [
+        (loses, "an epoch has 59,776 images, not 59,904."),
+        (repeats, "128 images come more than once."),
+        (mislabels, "are not MNIST's, or have another label."),
+        (never_shuffles, "epochs 0 and 1 have the same order."),
+        (has_no_seed, "epoch 0 has another order the second time."),
+        (
+            Unlike(lambda i, t: (i / np.float32(255), t)),
+            "images are float32 (128, 28, 28), not uint8",
+        ),
+        (Unlike(lambda i, t: (i, t.astype(np.int64))), "labels are int64 (128,), not int32"),
+        (Unlike(lambda i, t: (i[..., None], t)), "images are uint8 (128, 28, 28, 1), not uint8"),
+        (Unlike(lambda i, t: (i.tolist(), t)), "images are a list, not a NumPy array."),
+        (Unlike(lambda i, t: (i, t, t)), "a batch has 3 parts, not images and labels."),
+        (Unlike(lambda i, t: (i[:64], t[:64])), "images are uint8 (64, 28, 28)"),
+        (Unlike(lambda i, t: (255 - i, t)), "59,904 images are not MNIST's"),
+    ],
+)
+def test_bad_pipeline_is_refused(truth, pipeline, sentence):
+    with pytest.raises(in_process.Refused) as refused:
+        in_process.check_tuned(pipeline, truth)
+    assert sentence in str(refused.value)
+
+
+def photographs(epoch, workers, *, last=512, seed=None, noise=True):
+    """What `file_batches` yields: 512 images of two classes, each with pixels of its own."""
+    for start in range(0, last, 64):
+        pixels = np.zeros((64, 224, 224, 3), np.uint8)
+        if noise:
+            entropy = [epoch if seed is None else seed, start]
+            drawn = np.random.default_rng(entropy).integers(0, 256, (64, 8), np.uint8)
+            pixels[:, 0, :8, 0] = drawn
+        yield pixels, (np.arange(64, dtype=np.int32) + start) // 256
+
+
+def test_right_folder_passes():
+    in_process.check_files(photographs)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "sentence"),
+    [
+        (
+            lambda epoch, workers: photographs(epoch, workers, last=448),
+            "an epoch of the folder has 448 images, not 256 of each class.",
+        ),
+        (
+            lambda epoch, workers: photographs(epoch, workers, seed=workers + 10 * epoch),
+            "two workers make other images of the folder than none.",
+        ),
+        (
+            lambda epoch, workers: photographs(epoch, workers, seed=0),
+            "epochs 0 and 1 of the folder share pixels.",
+        ),
+        (
+            lambda epoch, workers: photographs(epoch, workers, noise=False),
+            "the same pixels more than once in an epoch.",
+        ),
+    ],
+)
+def test_bad_folder_is_refused(pipeline, sentence):
+    with pytest.raises(in_process.Refused) as refused:
+        in_process.check_files(pipeline)
+    assert sentence in str(refused.value)
+
+
+def test_records_of_mnist_are_60000():
+    assert len(in_process.mnist_records()) == 60_000
+
+
+def test_definitions_leave_out_what_a_cell_shows():
+    source = (
+        "import math\ndef f():\n    return math.pi\nx = f()\nprint(x)\nassert x > 3\nwith x: y = 1"
+    )
+    names = {}
+    exec(in_process.definitions(source), names)
+    assert names["x"] == names["f"]() and "y" not in names
+
+
+def stored_results():
+    paths = sorted(bench.RESULTS.glob("*.json"))
+    assert paths, "no results are committed"
+    return [json.loads(path.read_text()) for path in paths]
+
+
+@pytest.mark.parametrize("results", stored_results(), ids=lambda results: results["device"])
+def test_committed_results_hold_every_lesson(results):
+    assert set(results["lessons"]) == set(bench.TUNED_MARKS)
+    loaders = {name for name in lessons.names() if bench.has_pipeline(name)}
+    assert set(bench.TUNED_MARKS) == set(bench.FILES_MARKS) == set(bench.MODULES) == loaders
+    said = bench.report(results)
+    for name, figures in results["lessons"].items():
+        assert said.count(name) >= 5
+        assert {"python", "jax", "numpy"} < set(figures["versions"])
+
+
+def test_report_says_what_misses_and_what_disturbed():
+    results = copy.deepcopy(stored_results()[0])
+    figures = results["lessons"]["grain"]
+    figures["tuned_images_s"] = [speed * 0.3 for speed in figures["numpy_images_s"]]
+    figures["busy_cores"] = [0.0, 1.3]
+    said = bench.report(results)
+    assert "grain misses its mark: 0.30 of the NumPy gather, not 0.4." in said
+    assert "grain: the machine was not quiet, others kept 1.3 cores busy." in said
+
+    photos = figures["photos"]["2"]
+    photos["images_s"] = [speed * 0.5 for speed in photos["limit_images_s"]]
+    assert "0.50 of the same decoder in 2 processes, not 0.75." in bench.report(results)
+
+    results["device"] = "NVIDIA H200"
+    figures["epoch_s"] = [seconds * 1.2 for seconds in figures["resident_epoch_s"]]
+    assert "an epoch takes 1.20 times that of resident data, not 1.05." in bench.report(results)
+
+    figures["numpy_images_s"] = [1_000_000.0, *[2_000_000.0] * (len(figures["epoch_s"]) - 1)]
+    assert "varied from 1,000,000 to 2,000,000 images/s." in bench.report(results)
+
+
+def test_damaged_results_are_named(tmp_path):
+    path = tmp_path / "cpu.json"
+    assert bench.stored(path) == {}
+    path.write_text("{")
+    with pytest.raises(lessons.Problem, match=r"cpu\.json is not JSON: restore it"):
+        bench.stored(path)
+
+
+def test_full_disk_is_named(python, mounted, tmp_path):
+    full = mounted("-t tmpfs -o size=64k tmpfs", tmp_path)
+    code = "import pathlib, sys; from benchmarks import bench;"
+    code += "bench.write(pathlib.Path(sys.argv[1], 'cpu.json'), {'x': 'y' * 10**6})"
+    done = python("-c", code, tmp_path, prefix=full, cwd=lessons.ROOT)
+    assert "cpu.json cannot be written: No space left on device." in done.stderr
+
+
+def test_lesson_without_pipeline_is_named(python):
+    done = python(lessons.ROOT / "benchmarks" / "bench.py", "dlpack_zero_copy")
+    assert done.returncode == 2
+    assert "no pipeline in dlpack_zero_copy: choose grain, " in done.stderr
+
+
+def test_installation_counts_what_jax_does_not_bring():
+    with_numpy = bench.installed(["jax"])
+    assert {"jax", "jaxlib", "numpy"} <= with_numpy.keys() and min(with_numpy.values()) > 0
+    assert "numpy" in bench.installed(["grain"])  # more than all else that Grain needs
+    assert 0 < bench.installation_bytes(["grain"]) < with_numpy["numpy"]
+    assert bench.installation_bytes(["jax"]) == 0
+
+
+def test_quick_run_measures_everything_and_writes_nothing(python):
+    before = {path: path.read_bytes() for path in bench.RESULTS.iterdir()}
+    done = python(lessons.ROOT / "benchmarks" / "bench.py", "--quick", "huggingface_datasets")
+    assert done.returncode == 0, done.stderr
+    for words in ("NumPy gather", "resident data", "same decoder", "growth", "nothing is written"):
+        assert words in done.stdout
+    assert before == {path: path.read_bytes() for path in bench.RESULTS.iterdir()}
