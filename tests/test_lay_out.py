@@ -107,8 +107,10 @@ def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path):
     left = [name.name for name in tmp_path.iterdir() if name.name.startswith(".lay_out-")]
     assert not left
     for layout in lay_out.LAYOUTS.values():
-        written = tree(tmp_path / layout.path)
-        assert written.keys() == tree(data / layout.path).keys()
+        written, expected = tree(tmp_path / layout.path), tree(data / layout.path)
+        # A lesson that was run in data/ leaves the cache of its `map` beside the dataset.
+        expected = {name for name in expected if not Path(name).name.startswith("cache-")}
+        assert written.keys() == expected
         assert lay_out.is_whole(tmp_path / layout.path)
 
 
