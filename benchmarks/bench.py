@@ -23,6 +23,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 from statistics import median
+from unittest import mock
 
 import filelock
 import packaging.requirements
@@ -241,11 +242,13 @@ def alternate(lesson: Process, repetitions: int, seconds: float) -> dict[str, li
 def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
     """With 1, 2, … workers: the loader, and the same decoder in as many processes at once."""
     found = {}
+    # A DataLoader's worker computes on one thread: so do the processes that are the limit.
+    one_thread = mock.patch.dict(os.environ, OMP_NUM_THREADS="1")
     for workers in worker_counts():
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
         names = ("images_s", "cores", "limit_images_s", "limit_cores")
         figures = {name: [] for name in names}
-        with one_thread_each(), ready(*[Process(lesson.name) for _ in range(workers)]) as others:
+        with one_thread, ready(*[Process(lesson.name) for _ in range(workers)]) as others:
             for _ in range(repetitions):
                 speeds = [lesson.call("file_throughput", workers, seconds)]
                 for other in others:
@@ -258,16 +261,6 @@ def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[
                     figures[name].append(value)
         found[str(workers)] = figures
     return found
-
-
-@contextlib.contextmanager
-def one_thread_each():
-    """Processes that are started here compute on one thread, as a DataLoader's workers do."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
 
 
 def worker_counts() -> list[int]:
