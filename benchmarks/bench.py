@@ -565,6 +565,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(loaders):
         parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(loaders)}.")
+    if unknown := set(loaders) - MODULES.keys():
+        sys.exit(f"bench: say in MODULES and in the marks what {', '.join(sorted(unknown))} needs.")
     (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
     lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
     try:

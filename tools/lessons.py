@@ -23,6 +23,7 @@ TAGS = {
     "tuned-pipeline",
     "first-pipeline",
     "files-pipeline",
+    "resident-epoch",
     "trap",
     GPU_TAG,
     "hide-input",
