@@ -68,6 +68,18 @@ def test_damaged_results_are_named():
         exec(cell("MACHINES = {}"), names)
 
 
+def test_results_of_some_lessons_only_are_left_out(capsys):
+    whole = json.dumps(
+        {"processor": "p", "cores": 2, "device": "cpu", "lessons": {"a": {"date": 1}}}
+    )
+    part = json.dumps({"lessons": {}})
+    found = {"part.json": part, "whole.json": whole}
+    names = {"results_files": lambda: found, "json": json, "LOADERS": {"a": "A"}}
+    exec(cell("MACHINES = {}"), names)
+    assert list(names["MACHINES"]) == ["p, 2 cores, JAX on cpu"]
+    assert "part.json is left out: its benchmark ran for some" in capsys.readouterr().out
+
+
 def test_address_is_that_of_conf_py():
     address = re.search(r'^REPOSITORY = (".*")$', cell("LOADERS = {"), re.MULTILINE)[1]
     assert f"REPOSITORY = {address}\n" in (lessons.ROOT / "conf.py").read_text()
