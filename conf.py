@@ -1,6 +1,11 @@
 """The site: Sphinx renders the stored outputs of notebooks/, the ones that nbval checks."""
 
 import os
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+sys.path.insert(0, str(Path(__file__).parent))  # for tools.site_pages
 
 # The repository's address: the one constant that the site's buttons and the README's badges use.
 # OWNER is a placeholder; in GitHub Actions the real address takes its place.
@@ -8,15 +13,25 @@ REPOSITORY = "https://github.com/OWNER/feed-jax"
 if "GITHUB_REPOSITORY" in os.environ:
     REPOSITORY = f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
 
+owner, repository = urlsplit(REPOSITORY).path.strip("/").split("/")
+html_baseurl = f"https://{owner.lower()}.github.io/{repository}/"
+
 project = "Feed JAX"
 author = "the Feed JAX contributors"
 copyright = "the Feed JAX contributors, Apache-2.0"  # noqa: A001 (Sphinx's name)
 
-extensions = ["myst_nb", "sphinx_copybutton"]
+extensions = [
+    "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_sitemap",
+    "notfound.extension",
+    "tools.site_pages",
+]
 # Notebooks are rendered; md/ and the files for contributors on GitHub are not pages.
-include_patterns = ["index.md", "notebooks/*.ipynb"]
+include_patterns = ["index.md", "pages/*.md", "notebooks/*.ipynb"]
 exclude_patterns = ["**/.*"]
 
+myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3  # the slugs that GitHub makes, in a page and from page to page
 nb_execution_mode = "off"
 nb_output_stderr = "error"
@@ -25,16 +40,28 @@ nb_code_prompt_show = "Show the code"
 
 html_theme = "sphinx_book_theme"
 html_title = "Feed JAX"
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
-html_copy_source = False
+html_sourcelink_suffix = ""  # the download button serves NAME.ipynb
 html_show_sourcelink = False
+html_use_index = False  # the glossary is the index
+sitemap_url_scheme = "{link}"
+sitemap_show_lastmod = False  # a shallow clone has no dates
+sitemap_excludes = ["404.html", "search.html"]
+notfound_urls_prefix = urlsplit(html_baseurl).path
+notfound_context = {
+    "title": "Page not found",
+    "body": "<h1>Page not found</h1><p>This address leads nowhere. Search the site, or take a "
+    "lesson from the list.</p>",
+}
 html_theme_options = {
     "repository_url": REPOSITORY,
     "repository_branch": "main",
     "path_to_docs": "",
     "use_repository_button": True,
+    "use_source_button": True,
     "use_issues_button": True,
     "use_download_button": True,
     "launch_buttons": {"colab_url": "https://colab.research.google.com"},

@@ -1,5 +1,7 @@
 """What a run of `pytest --nbval` needs: MNIST laid out, offline kernels, GPU-only cells skipped.
 
+With `--record` the run leaves a record in checked/, from which the site says what was checked.
+
 nbval runs a cell in two ways that nbclient, JupyterLab and Colab do not: it keeps no history, so
 that a trailing `;` does not silence a cell, and its kernels see that they run under pytest. Both
 are put right here, so that the outputs which `execute` stores are the ones that nbval gets.
@@ -11,7 +13,7 @@ import nbval.kernel
 import pytest
 from nbval.plugin import IPyNbCell
 
-from tools import lessons
+from tools import lessons, record
 
 ROOT = Path(__file__).resolve().parent
 start_new_kernel = nbval.kernel.start_new_kernel
@@ -27,7 +29,17 @@ def execute_cell_with_history(self, cell_input, allow_stdin=None):
     )
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--record",
+        action="store_true",
+        help="store in checked/ which lessons passed here today: the site says so",
+    )
+
+
 def pytest_configure(config):
+    if config.option.record:
+        config.pluginmanager.register(record.Record(), "record")
     nbval.kernel.start_new_kernel = start_kernel_like_execute
     nbval.kernel.RunningKernel.execute_cell_input = execute_cell_with_history
     if config.option.nbval_lax:

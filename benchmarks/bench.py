@@ -11,12 +11,9 @@ runs everything once, in a few minutes, and writes nothing.
 
 import argparse
 import contextlib
-import datetime
 import json
 import multiprocessing
 import os
-import platform
-import re
 import subprocess
 import sys
 import time
@@ -33,7 +30,7 @@ import tabulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import lesson as in_process
-from tools import lessons
+from tools import lessons, machine
 
 RESULTS = Path(__file__).resolve().parent / "results"
 # At least this share of the limit, as medians of the ratios of each repetition.
@@ -296,21 +293,6 @@ def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
     return times
 
 
-def processor() -> str:
-    """The name of the processor, as Linux or else Python tells it."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def results_path(device: str) -> Path:
-    """One file for each machine: named after its GPU, or its processor and number of cores."""
-    name = f"{processor()} {psutil.cpu_count()} cores" if device == "cpu" else device
-    return RESULTS / (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json")
-
-
 def ratios(figures: dict, of: str, to: str) -> list[float]:
     """Repetition by repetition: what was measured side by side is compared."""
     return [a / b for a, b in zip(figures[of], figures[to], strict=True)]
@@ -485,29 +467,6 @@ def disturbed(results: dict) -> list[str]:
     return said
 
 
-def stored(path: Path) -> dict:
-    """The results file as it is. Raises lessons.Problem when it is damaged."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise lessons.Problem(f"{path} is not JSON: restore it with git, or delete it.") from error
-
-
-def write(path: Path, results: dict) -> None:
-    """Replace the file at once, so that an interruption leaves the old one or the new one."""
-    path.parent.mkdir(exist_ok=True)
-    scratch = path.with_suffix(".tmp")
-    try:
-        scratch.write_text(json.dumps(results, indent=1) + "\n")
-        scratch.replace(path)
-    except OSError as error:
-        raise lessons.Problem(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def run(names: list[str], quick: bool) -> int:
     """Measure, store after each lesson, print the report. Returns the exit status."""
     repetitions, seconds = (1, 0.2) if quick else (5, 2.0)
@@ -521,40 +480,26 @@ def run(names: list[str], quick: bool) -> int:
         except (in_process.Refused, lessons.Problem) as trouble:
             troubles.append(str(trouble))
             continue
-        path = results_path(figures["device"])
-        results = results or machine(figures["device"], {} if quick else stored(path))
-        results["lessons"][name] = {"date": today()} | figures
+        path = machine.path(RESULTS, figures["device"])
+        if results is None:
+            before = {} if quick else machine.read(path)
+            kept = {key: before.get(key, {}) for key in ("lessons", "exchange")}
+            results = machine.describe(figures["device"]) | kept
+        results["lessons"][name] = {"date": machine.today()} | figures
         if not quick:
-            write(path, results)
+            machine.write(path, results)
     if results:
         try:
             results["exchange"] = exchange(repetitions)
         except (in_process.Refused, lessons.Problem) as trouble:
             troubles.append(str(trouble))
         if not quick:
-            write(path, results)
+            machine.write(path, results)
         where = "nothing is written" if quick else path.relative_to(lessons.ROOT)
         minutes = (time.perf_counter() - start) / 60
         print(report(results), f"{minutes:.0f} minutes; {where}.", sep="\n\n")
     print(*troubles, sep="\n", file=sys.stderr)
     return 1 if troubles else 0
-
-
-def machine(device: str, before: dict) -> dict:
-    """The results of this machine, with the lessons and hand-overs that `before` has."""
-    return {
-        "processor": processor(),
-        "cores": psutil.cpu_count(),
-        "memory_gb": round(psutil.virtual_memory().total / 1e9),
-        "system": f"{platform.system()} {platform.machine()}",
-        "device": device,
-        "lessons": before.get("lessons", {}),
-        "exchange": before.get("exchange", {}),
-    }
-
-
-def today() -> str:
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def main() -> None:

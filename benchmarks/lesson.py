@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 import psutil
 
-from tools import lessons
+from tools import lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
@@ -79,11 +79,7 @@ class Lesson:
         self.set_up_s = time.perf_counter() - start
 
     def device(self) -> str:
-        """The device that JAX computes on, as it names it, and how many there are."""
-        import jax
-
-        count = jax.device_count()
-        return jax.devices()[0].device_kind + (f" x{count}" if count > 1 else "")
+        return machine.device()
 
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""

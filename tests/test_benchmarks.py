@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import bench
 from benchmarks import lesson as in_process
-from tools import lessons
+from tools import lessons, machine
 
 LABELS = np.tile(np.arange(10, dtype=np.int32), 6_000)
 # 60,000 images that differ: the first four pixels hold the index.
@@ -188,16 +188,16 @@ def test_report_says_what_misses_and_what_disturbed():
 
 def test_damaged_results_are_named(tmp_path):
     path = tmp_path / "cpu.json"
-    assert bench.stored(path) == {}
+    assert machine.read(path) == {}
     path.write_text("{")
     with pytest.raises(lessons.Problem, match=r"cpu\.json is not JSON: restore it"):
-        bench.stored(path)
+        machine.read(path)
 
 
 def test_full_disk_is_named(python, mounted, tmp_path):
     full = mounted("-t tmpfs -o size=64k tmpfs", tmp_path)
-    code = "import pathlib, sys; from benchmarks import bench;"
-    code += "bench.write(pathlib.Path(sys.argv[1], 'cpu.json'), {'x': 'y' * 10**6})"
+    code = "import pathlib, sys; from tools import machine;"
+    code += "machine.write(pathlib.Path(sys.argv[1], 'cpu.json'), {'x': 'y' * 10**6})"
     done = python("-c", code, tmp_path, prefix=full, cwd=lessons.ROOT)
     assert "cpu.json cannot be written: No space left on device." in done.stderr
 

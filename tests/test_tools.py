@@ -292,16 +292,3 @@ def test_a_name_that_a_new_lesson_cannot_have(repository, python, name, reason):
     done = python("tools/new.py", name, cwd=repository)
     assert done.returncode == 1 and reason in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_a_notebook_runs_alone(data, tmp_path, python):
-    """In an empty folder beside laid-out data, with nothing else of the repository in reach."""
-    alone = tmp_path / "ganz allein"
-    alone.mkdir()
-    (alone / "data").symlink_to(data)
-    notebook = lessons.notebook_path("pytorch_dataloader")
-    (alone / notebook.name).write_bytes(notebook.read_bytes())
-    done = python("-m", "jupyter", "execute", "--inplace", notebook.name, cwd=alone)
-    assert done.returncode == 0, done.stderr
-    ran = nbformat.read(alone / notebook.name, as_version=4)
-    assert all(cell.execution_count for cell in lessons.code_cells(ran))

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -91,6 +92,12 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 def stamp(cell: NotebookNode) -> str:
     """What `execute` writes into a cell that it ran: a hash of the source that made the outputs."""
     return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
+
+
+def digest(notebook: NotebookNode) -> str:
+    """A hash of all code and outputs: what a run of nbval passed or failed."""
+    cells = [[cell.source, cell.outputs] for cell in code_cells(notebook)]
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
 def kernel_environment() -> dict[str, str]:

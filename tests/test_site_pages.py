@@ -1,0 +1,137 @@
+"""What the site says of the lessons follows from the notebooks and from recorded runs."""
+
+import json
+
+import nbformat
+import pytest
+
+from tools import lessons, record, site_pages
+
+code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+
+
+def printed(words: str) -> list:
+    return [nbformat.v4.new_output("stream", text=words)]
+
+
+@pytest.fixture
+def tiny(repository, data):
+    """A notebook of three cells, one of them for a GPU, in a copy of the repository."""
+    (repository / "notebooks/data").symlink_to(data)
+    cells = [
+        text("# Try it\n\nWords."),
+        code("print(1)", execution_count=1, outputs=printed("1\n")),
+        code("print(2)", execution_count=2, outputs=printed("2\n")),
+        code("print(3)", metadata={"tags": ["requires-gpu"]}),
+    ]
+    path = lessons.notebook_path("tiny")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.fixture
+def run_and_record(repository, tiny, python):
+    """Run nbval with --record in the copy; give back what is recorded of the tiny notebook."""
+
+    def run(*arguments):
+        done = python(
+            *("-m", "pytest", "--nbval", "--record", "-q", tiny, *arguments),
+            cwd=repository,
+            env={"JAX_PLATFORMS": "cpu"},
+        )
+        files = list((repository / "checked").glob("*.json"))
+        found = [json.loads(file.read_text()) for file in files]
+        return done, [run.get("tiny") for record in found for run in record["runs"].values()]
+
+    return run
+
+
+def test_a_run_is_recorded_when_every_cell_ran_and_passed(run_and_record, tiny, repository):
+    before = {file: file.read_text() for file in (repository / "checked").glob("*.json")}
+    for file in before:
+        file.unlink()
+    done, found = run_and_record("-k", "Cell 0 or Cell 1")
+    assert found == [], "a part of a lesson was recorded"
+    assert "recorded in checked/: no lesson" in done.stdout
+
+    done, [recorded] = run_and_record()
+    assert done.returncode == 0, done.stdout
+    assert (recorded["passed"], recorded["skipped"]) == (2, 1)
+    assert recorded["seconds"] > 0 and {"python", "jax", "torch"} <= set(recorded["versions"])
+    assert recorded["digest"] == lessons.digest(lessons.read_notebook("tiny"))
+
+    tiny.write_text(tiny.read_text().replace("1\\n", "7\\n"))
+    done, [still] = run_and_record()
+    assert done.returncode == 1 and still == recorded
+
+
+def test_a_lesson_that_changed_since_says_so(monkeypatch):
+    digest = lessons.digest(lessons.read_notebook("grain"))
+    figures = {"passed": 5, "skipped": 1, "seconds": 61.2, "date": "2026-11-22"}
+    figures |= {"versions": {"jax": "0.10.2"}}
+    run = {"grain": figures | {"digest": digest}}
+    monkeypatch.setattr(site_pages, "runs", lambda: [("A machine, no GPU", "Python 3.11", run)])
+    said = "A machine, no GPU: 5 cells in 61 s (Python 3.11, JAX 0.10.2, 2026-11-22"
+    assert f"{said})" in site_pages.line("grain")
+    tables = "\n".join(site_pages.checked())
+    assert "notebooks/grain.ipynb) | 5 | 1 | 61 | 2026-11-22 |" in tables
+    assert tables.count("not yet |") == len(lessons.names()) - 1
+    assert "No run on a GPU is recorded yet" in tables
+
+    run["grain"]["digest"] = "of another notebook"
+    assert f"{said}, before its last change)" in site_pages.line("grain")
+    assert "61 | 2026-11-22, changed since |" in "\n".join(site_pages.checked())
+
+
+def test_the_line_stands_under_the_title_and_the_cells_stay_as_they_are():
+    stored = json.loads(lessons.notebook_path("grain").read_text())
+    shown = json.loads(site_pages.with_line(json.dumps(stored), "grain"))
+    first = shown["cells"][0]["source"].split("\n")
+    assert first[:3] == ["# Feed JAX from Grain", "", "{.checked}"]
+    assert first[3].startswith("**Checked** on ")
+    assert shown["cells"][1:] == stored["cells"][1:]
+
+
+def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
+    trap = code("boom()", metadata={"tags": ["trap"]}, outputs=printed("TypeError: no\n"))
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            text("# Title\n\nBefore.\n\n## Do not\n\nThe cause."),
+            code("x = 1"),
+            text("More of it."),
+            trap,
+            text("The fix.\n\n### Another matter\n\nNothing of it."),
+            code("y = 1"),
+        ]
+    )
+    told = list(site_pages.traps_of(notebook))
+    assert told == [("Do not", "TypeError: no", "The cause.\n\nMore of it.\n\nThe fix.")]
+
+
+def test_troubleshooting_tells_every_trap_of_the_lessons():
+    page = "\n\n".join(site_pages.traps())
+    for name in lessons.names():
+        for cell in lessons.code_cells(lessons.read_notebook(name)):
+            if "trap" in lessons.tags(cell):
+                message = "".join(output.get("text", "") for output in cell.outputs).strip()
+                assert message in page
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [
+        ("Hand over arrays, not tensors, to `jit`", "hand-over-arrays-not-tensors-to-jit"),
+        ("Stage 2: a host's view", "stage-2-a-hosts-view"),
+    ],
+)
+def test_an_anchor_is_that_of_github(heading, anchor):
+    assert site_pages.slug(heading) == anchor
+
+
+def test_committed_records_are_of_whole_lessons():
+    files = list(record.CHECKED.glob("*.json"))
+    assert files, "no run is recorded: `tox run -e test -- notebooks --record`"
+    for file in files:
+        for run in json.loads(file.read_text())["runs"].values():
+            assert set(run) == set(lessons.names())
+            assert all(figures["passed"] and figures["seconds"] for figures in run.values())
