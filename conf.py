@@ -54,7 +54,7 @@ notfound_urls_prefix = urlsplit(html_baseurl).path
 notfound_context = {
     "title": "Page not found",
     "body": "<h1>Page not found</h1><p>This address leads nowhere. Search the site, or take a "
-    "lesson from the list.</p>",
+    f'lesson from the <a href="{notfound_urls_prefix}index.html">front page</a>.</p>',
 }
 html_theme_options = {
     "repository_url": REPOSITORY,

@@ -65,3 +65,20 @@ def test_the_light_environment_takes_names_from_the_requirements():
 def test_contributing_lists_every_tag():
     table = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert lessons.TAGS | {f"{lessons.SHARED}NAME"} <= set(table)
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_to_files_lead_somewhere(file):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / file).read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_workflows_pin_actions_start_without_permissions_and_run_jobs_that_exist():
+    sections = re.findall(r"^\[testenv:(.*)\]$", (ROOT / "tox.ini").read_text(), re.MULTILINE)
+    jobs = set(re.findall(r"[\w-]+", " ".join(sections)))
+    for workflow in (ROOT / ".github/workflows").glob("*.yml"):
+        text = workflow.read_text()
+        assert "\npermissions: {}\n" in text
+        for action in re.findall(r"uses: (\S+.*)", text):
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", action), action
+        assert set(re.findall(r"tox run -e ([\w-]+)", text)) <= jobs

@@ -130,6 +130,11 @@ FAULTS = {
         edit_md("[tuned-pipeline]", "[tuned-pipeline, nbval-ignore-output]"),
         "say why in a comment",
     ),
+    "filler": (edit_md("## The short answer", "It simply works."), "“simply”, which says nothing"),
+    "long sentence": (
+        edit_md("## The short answer", "A " + "very " * 40 + "long one."),
+        "a sentence of 43 words (“A very very very very very …”)",
+    ),
     "long main path": (
         edit_md("## The short answer", "## The\n" + code("1") * 25 + "\n## Answer"),
         "code cells in its main path: 25 at most",
@@ -143,6 +148,14 @@ def test_check_finds(repository, fault):
     spoil("pytorch_dataloader")
     faults = list(check.check_lesson("pytorch_dataloader"))
     assert any(message in fault for fault in faults), faults
+
+
+def test_check_reads_the_pages_beside_the_lessons_too(repository):
+    assert list(check.check_pages()) == []
+    (repository / "pages/glossary.md").write_text("# Words\n\n| easily | in a table |\n\nEasily.\n")
+    assert list(check.check_pages()) == [
+        "pages/glossary.md says “Easily”, which says nothing: leave it out."
+    ]
 
 
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):

@@ -24,6 +24,11 @@ LONGEST_MAIN_PATH = 25  # code cells before "## Going further"
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|tmp|Users|usr|var|opt|mnt)/\w|\b[A-Z]:\\")
+LONGEST_SENTENCE = 40  # words; the words of links are not counted
+FILLER = re.compile(
+    r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
+)
+NOT_PROSE = re.compile(r"^(`{3,}).*?^\1`*$|^[|#][^\n]*$|<[^>]+>", re.MULTILINE | re.DOTALL)
 CODE_BLOCK = re.compile(
     r"^```\{code-cell\} ipython3\n"
     r"(?P<options>---\n.*?^---\n|(?::[^\n]*\n)+\n?|)"
@@ -68,6 +73,7 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
         yield f"md/{name}.md needs exactly one title (`# …`)."
     if found := MYST_SYNTAX.search(headings):
         yield f"md/{name}.md uses MyST syntax ({found[0]}), which Colab shows raw: use CommonMark."
+    yield from (f"md/{name}.md {fault}." for fault in check_prose(headings))
     main_path = itertools.takewhile(lambda c: "## Going further" not in c.source, notebook.cells)
     cells = sum(cell.cell_type == "code" for cell in main_path)
     if cells > LONGEST_MAIN_PATH:
@@ -75,6 +81,20 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
         yield from (f"{place} {fault}." for fault in check_cell(cell, owner))
+
+
+def check_prose(markdown: str) -> Iterator[str]:
+    """Yield what a reader would stumble over."""
+    prose = NOT_PROSE.sub("\n\n", markdown)
+    if found := FILLER.search(prose):
+        yield f"says “{found[0]}”, which says nothing: leave it out"
+    without_links = re.sub(r"\[[^\]]*\]\([^)]*\)", "", prose)
+    for paragraph in re.split(r"\n\s*\n|^(?:[-*]|\d+\.) ", without_links, flags=re.MULTILINE):
+        for sentence in re.split(r"(?<=[.!?:;])\s", paragraph):
+            words = sentence.split()
+            if len(words) > LONGEST_SENTENCE:
+                start = " ".join(words[:6])
+                yield f"has a sentence of {len(words)} words (“{start} …”): make two of it"
 
 
 def shared_cells() -> dict[str, str]:
@@ -129,6 +149,13 @@ def check_outputs(cell: NotebookNode, number: int) -> Iterator[str]:
                 yield "its picture has no alt text (mystnb: image: alt)"
             if not options.get("figure", {}).get("caption"):
                 yield "its picture has no caption (mystnb: figure: caption)"
+
+
+def check_pages() -> Iterator[str]:
+    """The prose beside the lessons."""
+    for file in (*lessons.ROOT.glob("*.md"), *(lessons.ROOT / "pages").glob("*.md")):
+        name = file.relative_to(lessons.ROOT)
+        yield from (f"{name} {fault}." for fault in check_prose(file.read_text()))
 
 
 def check_lists(names: list[str]) -> Iterator[str]:
@@ -199,7 +226,7 @@ def main() -> None:
             if lessons.md_path(name).is_file() and fix(name):
                 print(f"md/{name}.md: mended; now `tox run -e execute -- {name}`")
         faults = [fault for name in names for fault in check_lesson(name)]
-        faults += check_lists(names)
+        faults += [*check_pages(), *check_lists(names)]
     except lessons.Problem as problem:
         faults = [str(problem)]
     for fault in faults:

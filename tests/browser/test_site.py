@@ -216,10 +216,9 @@ def test_sitemap_lists_the_pages():
     assert sorted(paths) == [page for page in PAGES if page not in {"404.html", "search.html"}]
 
 
-@pytest.mark.parametrize("width", ["phone", "desktop"])
-@pytest.mark.parametrize("page", ["index.html", "notebooks/pytorch_dataloader.html"])
-def test_keyboard_reaches_everything(open_page, page, width):
-    tab = open_page(page, width)
+@pytest.mark.parametrize("page", PAGES)
+def test_keyboard_reaches_everything(open_page, page):
+    tab = open_page(page)
     wanted = tab.evaluate(
         """() => {
             const all = document.querySelectorAll("a[href], button, input, summary, select");
@@ -242,3 +241,18 @@ def test_keyboard_reaches_everything(open_page, page, width):
         for number in missed
     ]
     assert found == []
+
+
+def test_keyboard_opens_the_list_of_lessons_on_a_phone(open_page):
+    tab = open_page("index.html", "phone")
+    lesson = tab.get_by_role("link", name="Feed JAX from Grain").first
+    assert not lesson.is_visible()
+    tab.get_by_role("button", name="Toggle primary sidebar").focus()
+    tab.keyboard.press("Enter")
+    lesson.wait_for(state="visible")
+    for _ in range(20):
+        tab.keyboard.press("Tab")
+        if lesson.evaluate("link => link === document.activeElement"):
+            break
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/notebooks/grain.html")
