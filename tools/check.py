@@ -184,7 +184,7 @@ def fix(name: str) -> bool:
 
 def formatted(md: str) -> str:
     """The text of a lesson with its code cells as `ruff format` has them in notebooks/."""
-    ruff = ["ruff", "format", "--stdin-filename", "notebooks/cell.py", "-"]
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "notebooks/cell.py", "-"]
 
     def replace(block: re.Match) -> str:
         magic, source = re.match(
