@@ -91,7 +91,7 @@ def test_every_entry_of_the_decision_table_leads_to_its_proof():
     table = text.partition("## Decide\n")[2].partition("\n### ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
     head, _, *body = rows
-    assert len(head) == 4 and len(body) >= 10  # the corner of the head is empty
+    assert len(head) == 5 and len(body) >= 10
     for row in body:
         assert len(row) == 5
         for entry in row[1:]:
