@@ -8,14 +8,13 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tools import lessons
+from tools import colab, lessons
 
 ROOT = lessons.ROOT
 
 
 def requirements(file: str) -> list[Requirement]:
-    lines = (line.split(" #")[0].strip() for line in (ROOT / file).read_text().splitlines())
-    return [Requirement(line) for line in lines if line and line[0] not in "#-"]
+    return colab.parse((ROOT / file).read_text())
 
 
 def test_ci_runs_the_commands_of_the_readme():

@@ -161,10 +161,9 @@ def check_pages() -> Iterator[str]:
 def check_lists(names: list[str]) -> Iterator[str]:
     """The README and the front page know every lesson, and no lesson that is not there."""
     readme = (lessons.ROOT / "README.md").read_text()
-    index = (lessons.ROOT / "index.md").read_text()
     for file, linked in {
         "README.md": set(re.findall(r"colab\.research\.google\.com/[^)]*/(\w+)\.ipynb", readme)),
-        "index.md": set(re.findall(r"^notebooks/(\w+)$", index, re.MULTILINE)),
+        "index.md": set(lessons.in_order()),
     }.items():
         for name in sorted(set(names) - linked):
             yield f"{file} does not list the lesson {name}: add it."

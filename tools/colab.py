@@ -20,12 +20,15 @@ PUBLISHED = "https://raw.githubusercontent.com/googlecolab/backend-info/main/pip
 NOT_FOR_READERS = "# Notebooks: written as Markdown, run, compared"
 
 
+def parse(text: str) -> list[Requirement]:
+    """What a file of requirements asks for, without its comments and options."""
+    lines = (line.partition(" #")[0].strip() for line in text.splitlines())
+    return [Requirement(line) for line in lines if line and line[0] not in "#-"]
+
+
 def bounds(text: str) -> list[Requirement]:
     """The requirements of the lessons themselves, in Colab's environment: Linux on x86-64."""
-    lines = (
-        line.partition(" #")[0].strip() for line in text.partition(NOT_FOR_READERS)[0].splitlines()
-    )
-    found = [Requirement(line) for line in lines if line and line[0] not in "#-"]
+    found = parse(text.partition(NOT_FOR_READERS)[0])
     linux = {"sys_platform": "linux", "platform_machine": "x86_64"}
     return [r for r in found if r.marker is None or r.marker.evaluate(linux)]
 

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,11 @@ def names() -> list[str]:
     """Every lesson that has at least one of its two files."""
     files = [*MD.glob("*.md"), *NOTEBOOKS.glob("*.ipynb")]
     return sorted({file.stem for file in files})
+
+
+def in_order() -> list[str]:
+    """The lessons in the order in which they are read: that of the front page."""
+    return re.findall(r"^notebooks/(\w+)$", (ROOT / "index.md").read_text(), re.MULTILINE)
 
 
 def read_md(name: str) -> NotebookNode:

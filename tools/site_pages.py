@@ -38,12 +38,6 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace("<!-- traps -->", "\n\n".join(traps()))
 
 
-def in_order() -> list[str]:
-    """The lessons in the order in which they are read: that of the front page."""
-    index = (lessons.ROOT / "index.md").read_text()
-    return re.findall(r"^notebooks/(\w+)$", index, re.MULTILINE)
-
-
 def runs() -> Iterator[tuple[str, str, dict]]:
     """For each recorded run: the machine, the Python that ran, and what it says of each lesson."""
     for file in sorted((lessons.ROOT / "checked").glob("*.json")):
@@ -80,7 +74,7 @@ def line(name: str) -> str:
 
 def checked() -> Iterator[str]:
     """The lines of the page: a table for each machine and Python."""
-    digests = {name: lessons.digest(lessons.read_notebook(name)) for name in in_order()}
+    digests = {name: lessons.digest(lessons.read_notebook(name)) for name in lessons.in_order()}
     on_gpu = False
     for machine, python, run in runs():
         on_gpu |= "no GPU" not in machine
@@ -116,7 +110,7 @@ def checked() -> Iterator[str]:
 def traps() -> Iterator[str]:
     """For each lesson its traps: what they print, the cause, and the way out."""
     seen = set()
-    for name in in_order():
+    for name in lessons.in_order():
         notebook = lessons.read_notebook(name)
         yield f"## {HEADING.match(notebook.cells[0].source)[2]}"
         for heading, message, prose in traps_of(notebook):
