@@ -62,17 +62,26 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    here = any(
-        isinstance(item, IPyNbCell) and lessons.NOTEBOOKS in item.path.parents
-        for item in session.items
-    )
-    if here and not session.config.option.collectonly:
-        lay_out_data(session.config)
+    if not hasattr(session.config, "workerinput"):  # workers of pytest-xdist cannot stop the run
+        prepare([item.nodeid for item in session.items], session.config)
 
 
-def lay_out_data(config):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node, ids):
+    if node.gateway.id == "gw0":
+        prepare(ids, node.config)
+
+
+def prepare(node_ids, config):
+    """Ask for what the chosen lessons need, and lay their data out, before the first cell runs."""
+    files = {lessons.ROOT / node_id.partition("::Cell ")[0] for node_id in node_ids}
+    chosen = sorted(file.stem for file in files if file.parent == lessons.NOTEBOOKS)
+    if not chosen or config.option.collectonly:
+        return
     capture = config.pluginmanager.getplugin("capturemanager")
     try:
+        for name in chosen:
+            lessons.ask_for_packages(name)
         with capture.global_and_fixture_disabled():
             lessons.lay_out_data()
     except lessons.Problem as problem:
@@ -80,7 +89,10 @@ def lay_out_data(config):
 
 
 @pytest.fixture(scope="session")
-def data(pytestconfig) -> Path:
+def data() -> Path:
     """The folder `notebooks/data` with MNIST laid out for every library."""
-    lay_out_data(pytestconfig)
+    try:
+        lessons.lay_out_data()
+    except lessons.Problem as problem:
+        pytest.fail(str(problem), pytrace=False)
     return lessons.NOTEBOOKS / "data"

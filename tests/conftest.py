@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tools import lessons
@@ -29,6 +31,16 @@ def repository(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
+def workshop(repository, data) -> Path:
+    """The copy, with the data beside its notebooks, but with locks of its own."""
+    (repository / "notebooks/data").mkdir()
+    for folder in data.iterdir():
+        if folder.is_dir():
+            (repository / "notebooks/data" / folder.name).symlink_to(folder)
+    return repository
+
+
+@pytest.fixture
 def python():
     """Run this Python with the arguments; give back the finished process, its output as text."""
 
@@ -43,15 +55,34 @@ def python():
     return run
 
 
+class InTerminal(subprocess.Popen):
+    """A process that a terminal started."""
+
+    def wait_until_it_says(self, words: str) -> None:
+        for line in self.stdout:
+            if words in line:
+                return
+        pytest.fail(f"It never said “{words}”, but {self.communicate()[1]}")
+
+    def descendants(self) -> list[psutil.Process]:
+        return psutil.Process(self.pid).children(recursive=True)
+
+    def press_ctrl_c(self) -> tuple[str, str]:
+        """Interrupt it and its children, as a terminal does. Returns what it said until its end."""
+        os.killpg(self.pid, signal.SIGINT)
+        return self.communicate(timeout=60)
+
+
 @pytest.fixture
-def interruptible():
-    """Start this Python with the arguments, as from a terminal, where Ctrl-C interrupts."""
+def in_terminal():
+    """Start this Python with the arguments, as a terminal does."""
 
     def start(*arguments, cwd=None):
-        return subprocess.Popen(
+        return InTerminal(
             # A shell starts its background jobs with SIGINT ignored, and so would pytest in one.
             ["env", "--default-signal=INT", sys.executable, *map(str, arguments)],
             cwd=cwd,
+            process_group=0,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -62,13 +93,17 @@ def interruptible():
 
 @pytest.fixture
 def mounted():
-    """The prefix of a command that sees `folder` mounted in its own way, as on a bad disk."""
+    """The prefix of a command that sees `folder` mounted in its own way, as on a bad disk.
 
-    def prefix(mount: str, folder: Path, meanwhile: str = "true"):
+    `first` runs before the command and `meanwhile` beside it, in a shell where `$0` is the folder.
+    """
+
+    def prefix(mount: str, folder: Path, first: str = "true", meanwhile: str = "true"):
         alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
         try_it = [*alone, f'mount {mount} "$0"', str(folder)]
         if not shutil.which("unshare") or subprocess.run(try_it, check=False).returncode:
             pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
-        return [*alone, f'mount {mount} "$0" || exit 99; ({meanwhile}) & exec "$@"', str(folder)]
+        script = f'mount {mount} "$0" && {first} || exit 99; ({meanwhile}) & exec "$@"'
+        return [*alone, script, str(folder)]
 
     return prefix

@@ -4,7 +4,6 @@ import hashlib
 import inspect
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -114,12 +113,11 @@ def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path):
         assert lay_out.is_whole(tmp_path / layout.path)
 
 
-def test_interrupted_by_ctrl_c_leaves_nothing_half_written(tmp_path, interruptible):
-    process = interruptible(PROGRAM, "--data", tmp_path, "huggingface")
+def test_interrupted_by_ctrl_c_leaves_nothing_half_written(tmp_path, in_terminal):
+    process = in_terminal(PROGRAM, "--data", tmp_path, "huggingface")
     process.stdout.readline()  # it has started to write
     time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.press_ctrl_c()
     assert (process.returncode, said) == (1, "lay_out: interrupted; run it again to finish.\n")
     assert not tree(tmp_path)
 

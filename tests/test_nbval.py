@@ -4,6 +4,7 @@ import re
 from copy import deepcopy
 
 import nbformat
+import psutil
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -61,16 +62,22 @@ def test_every_corrupted_fact_fails_the_comparison(request, name):
     assert facts > 20
 
 
+def write(repository, cells):
+    """A notebook made of code cells. It is not in notebooks/, so it needs no data."""
+    notebook = new_notebook(
+        cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    )
+    path = repository / "tiny.ipynb"
+    nbformat.write(notebook, path)
+    return path
+
+
 @pytest.fixture
 def strict_run(repository, python):
     """Run `pytest --nbval` on a notebook made of code cells; the environment is `execute`'s."""
 
     def run(*cells, options=(), env=None):
-        notebook = new_notebook(
-            cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-        )
-        path = repository / "tiny.ipynb"  # not in notebooks/, so it needs no data
-        nbformat.write(notebook, path)
+        path = write(repository, cells)
         command = ["-m", "pytest", "--nbval", "-p", "no:cacheprovider", *options, path]
         return python(*command, cwd=repository, env=env)
 
@@ -134,3 +141,41 @@ def test_a_dataset_that_cannot_be_laid_out_stops_the_run_with_one_sentence(repos
     assert done.returncode == 4
     assert "t10k-labels-idx1-ubyte.gz is damaged" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2", "--dist=loadfile"]])
+def test_an_interrupted_run_leaves_no_kernel_and_changes_nothing(repository, in_terminal, workers):
+    notebook = write(repository, [ran("print(1)", "1\n"), ran("import time; time.sleep(600)")])
+    before = notebook.read_bytes()
+    process = in_terminal("-m", "pytest", "--nbval", "-v", *workers, notebook, cwd=repository)
+    process.wait_until_it_says("PASSED")
+    kernels = process.descendants()
+    assert kernels
+    said, _ = process.press_ctrl_c()
+    assert process.returncode == pytest.ExitCode.INTERRUPTED and "KeyboardInterrupt" in said
+    assert not psutil.wait_procs(kernels, timeout=10)[1]
+    assert notebook.read_bytes() == before
+
+
+def test_a_read_only_clone_stops_the_run_with_one_sentence(workshop, python, mounted):
+    prefix = mounted('--bind -o ro "$0"', workshop, first='cd "$0"')
+    done = python("-m", "pytest", "--nbval", "notebooks/grain.ipynb", prefix=prefix, cwd=workshop)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "cannot be written to" in done.stdout and "in a clone of your own" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_package_that_is_not_installed_stops_the_run_with_one_sentence(workshop, python):
+    path = workshop / "notebooks/grain.ipynb"
+    path.write_text(path.read_text().replace("import grain", "import no_grain"))
+    done = python("-m", "pytest", "--nbval", path, cwd=workshop)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "notebooks/grain.ipynb imports no_grain, not installed here: `python -m" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.usefixtures("workshop")
+def test_without_a_home_the_libraries_import_in_silence(strict_run):
+    libraries = "import jax, torch, torchvision, tensorflow_datasets, grain, datasets, matplotlib"
+    done = strict_run(ran(libraries), env={"HOME": "/proc/no-home"})
+    assert done.returncode == 0, done.stdout

@@ -15,9 +15,8 @@ def printed(words: str) -> list:
 
 
 @pytest.fixture
-def tiny(repository, data):
+def tiny(workshop):
     """A notebook of three cells, one of them for a GPU, in a copy of the repository."""
-    (repository / "notebooks/data").symlink_to(data)
     cells = [
         text("# Try it\n\nWords."),
         code("print(1)", execution_count=1, outputs=printed("1\n")),

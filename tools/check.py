@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -29,6 +30,8 @@ FILLER = re.compile(
     r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
 )
 NOT_PROSE = re.compile(r"^(`{3,}).*?^\1`*$|^[|#][^\n]*$|<[^>]+>", re.MULTILINE | re.DOTALL)
+# ruff leaves a cell alone that is written into a file, unless its first line is taken away.
+MAGIC = re.compile(r"(%%writefile \S+\.py\n)?(.*)", re.DOTALL)
 CODE_BLOCK = re.compile(
     r"^```\{code-cell\} ipython3\n"
     r"(?P<options>---\n.*?^---\n|(?::[^\n]*\n)+\n?|)"
@@ -183,19 +186,21 @@ def fix(name: str) -> bool:
 
 def formatted(md: str) -> str:
     """The text of a lesson with its code cells as `ruff format` has them in notebooks/."""
-    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "notebooks/cell.py", "-"]
-
-    def replace(block: re.Match) -> str:
-        magic, source = re.match(
-            r"(%%writefile \S+\.py\n)?(.*)", block["source"], re.DOTALL
-        ).groups("")
-        done = subprocess.run(
-            ruff, input=source, cwd=lessons.ROOT, capture_output=True, text=True, check=False
-        )
-        # ruff cannot read a cell with other magics as Python, and leaves it alone.
-        return with_source(block, magic + (source if done.returncode else done.stdout))
-
-    return CODE_BLOCK.sub(replace, md)
+    parts = [MAGIC.match(block["source"]).groups("") for block in CODE_BLOCK.finditer(md)]
+    cells = [nbformat.v4.new_code_cell(source) for _, source in parts]
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--stdin-filename", "notebooks/lesson.ipynb", "-"],
+        input=nbformat.writes(nbformat.v4.new_notebook(cells=cells)),
+        cwd=lessons.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:  # a cell is no Python: `ruff format --check` says which
+        return md
+    sources = [cell.source for cell in nbformat.reads(done.stdout, as_version=4).cells]
+    after = (f"{magic}{source}\n" for (magic, _), source in zip(parts, sources, strict=True))
+    return CODE_BLOCK.sub(lambda block: with_source(block, next(after)), md)
 
 
 def with_source(block: re.Match, source: str) -> str:

@@ -10,7 +10,6 @@ where there is none, unless the cell was edited: then it has none until it runs 
 import argparse
 import os
 import re
-import subprocess
 import sys
 import time
 from copy import deepcopy
@@ -186,9 +185,12 @@ def main() -> None:
         sys.exit(f"execute: {problem}")
     except KeyboardInterrupt:
         sys.exit("execute: interrupted; the stored notebooks are as they were.")
+    except OSError as error:  # a full disk, a folder of somebody else
+        sys.exit(f"execute: {error}: put that right and run it again; no notebook is half-written.")
     notebooks = [str(lessons.notebook_path(name)) for name in chosen]
-    pytest = [sys.executable, "-m", "pytest", "--nbval", "-q", *notebooks]
-    sys.exit(subprocess.run(pytest, cwd=lessons.ROOT, check=False).returncode)
+    os.chdir(lessons.ROOT)
+    # In place of this process, so that Ctrl-C is pytest's to handle.
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", "--nbval", "-q", *notebooks])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -95,6 +96,20 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+def ask_for_packages(name: str) -> None:
+    """Raises Problem when a notebook imports what is neither installed nor written by itself."""
+    cells = code_cells(read_notebook(name))
+    code = "\n".join(cell.source for cell in cells if GPU_TAG not in tags(cell))
+    imported = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
+    written = set(re.findall(r"^%%writefile (\w+)\.py$", code, re.MULTILINE))
+    missing = [m for m in sorted(imported - written) if not importlib.util.find_spec(m)]
+    if missing:
+        raise Problem(
+            f"{notebook_path(name).relative_to(ROOT)} imports {' and '.join(missing)}, not "
+            "installed here: `python -m pip install -r requirements.txt -c constraints.txt`."
+        )
+
+
 def stamp(cell: NotebookNode) -> str:
     """What `execute` writes into a cell that it ran: a hash of the source that made the outputs."""
     return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
@@ -111,6 +126,8 @@ def kernel_environment() -> dict[str, str]:
     environment = dict(os.environ)
     # ipykernel turns off its capture of child processes' output when it sees pytest.
     environment.pop("PYTEST_CURRENT_TEST", None)
+    if not os.access(os.path.expanduser("~"), os.W_OK):
+        environment["HOME"] = str(NOTEBOOKS / "data")  # or libraries warn that they have none
     return environment | {
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "HF_HUB_OFFLINE": "1",  # take the dataset that offline/ laid out
@@ -128,6 +145,11 @@ def has_gpu() -> bool:
 
 def lay_out_data() -> None:
     """Put MNIST where the libraries that are installed here look for it. Raises Problem."""
+    if not os.access(NOTEBOOKS, os.W_OK):
+        raise Problem(
+            f"{NOTEBOOKS} cannot be written to, and lessons write files beside themselves: "
+            "run them in a clone of your own."
+        )
     command = [sys.executable, str(ROOT / "offline" / "lay_out.py"), "--installed"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
