@@ -1,0 +1,74 @@
+"""tools/gpu.py as far as it goes without a GPU: parts, failures, the archive."""
+
+import json
+import zipfile
+
+import nbformat
+import pytest
+
+from tools import gpu, lessons
+
+code = nbformat.v4.new_code_cell
+
+
+def printed(words: str) -> list:
+    return [nbformat.v4.new_output("stream", text=words)]
+
+
+def write(name: str, stored: str) -> None:
+    """A lesson that prints 42 anywhere and one word more on a GPU, with what a CPU stored of it."""
+    cells = [
+        nbformat.v4.new_markdown_cell("# Tiny"),
+        code("print(6 * 7)", execution_count=1, outputs=printed(stored)),
+        code("print('on a GPU')", metadata={"tags": ["requires-gpu"]}),
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, lessons.notebook_path(name))
+    lessons.md_path(name).write_text(
+        "---\nkernelspec:\n  display_name: Python 3\n  name: python3\n---\n\n# Tiny\n\n"
+        "```{code-cell} ipython3\nprint(6 * 7)\n```\n\n"
+        "```{code-cell} ipython3\n:tags: [requires-gpu]\n\nprint('on a GPU')\n```\n"
+    )
+
+
+def texts(name: str) -> list[str]:
+    cells = lessons.code_cells(lessons.read_notebook(name))
+    return ["".join(output.text for output in cell.outputs) for cell in cells]
+
+
+def test_a_lesson_that_passes_gets_its_gpu_outputs_and_another_is_reported(workshop, monkeypatch):
+    monkeypatch.setattr(lessons, "has_gpu", lambda: True)  # the cell asks for none
+    write("tiny_false", "43\n")
+    write("tiny_true", "42\n")
+    before = lessons.notebook_path("tiny_false").read_bytes()
+    archive = workshop / "found.zip"
+    failures = gpu.run(["tiny_false", "tiny_true"], bench=False, archive=archive)
+
+    assert failures == ["tiny_false does not pass here, and nothing of it was stored."]
+    assert lessons.notebook_path("tiny_false").read_bytes() == before
+    assert texts("tiny_true") == ["42\n", "on a GPU\n"]
+    with zipfile.ZipFile(archive) as packed:
+        for name in ("tiny_false", "tiny_true"):
+            path = lessons.notebook_path(name)
+            assert packed.read(f"notebooks/{name}.ipynb") == path.read_bytes()
+        assert "Cell outputs differ" in packed.read(gpu.REPORT).decode()
+        assert failures[0] in packed.read(gpu.REPORT).decode()
+        assert any(name.startswith("benchmarks/results/") for name in packed.namelist())
+        records = [name for name in packed.namelist() if name.startswith("checked/")]
+        runs = [run for name in records for run in json.loads(packed.read(name))["runs"].values()]
+    assert any("tiny_true" in run for run in runs)
+    assert not any("tiny_false" in run for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        ([], 1, "gpu: JAX sees no GPU here: install requirements-gpu.txt"),
+        (["no_such"], 2, "unknown lesson no_such: choose from pytorch_dataloader, "),
+    ],
+)
+def test_it_ends_early_in_one_sentence(python, arguments, status, sentence):
+    done = python(lessons.ROOT / "tools/gpu.py", *arguments, env={"JAX_PLATFORMS": "cpu"})
+    assert done.returncode == status
+    assert sentence in done.stderr and "Traceback" not in done.stderr
