@@ -167,10 +167,18 @@ def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, pyt
 
 
 def test_fix_formats_code_and_leaves_magics_and_prose(repository):
-    write_tiny(code("x = { 'a':1 }"), code("%pip install -q  x"), "\nx = { 'a':1 }\n")
+    file = "%%writefile tiny_module.py\n"
+    rest = [code("%pip install -q  x"), code("# A comment"), "\nx = { 'a':1 }\n"]
+    write_tiny(code("x = { 'a':1 }"), code(file + "x = { 'a':1 }"), *rest)
     assert check.fix("tiny")
-    done = HEADER + code('x = {"a": 1}') + code("%pip install -q  x") + "\nx = { 'a':1 }\n"
-    assert lessons.md_path("tiny").read_text() == done
+    done = [code('x = {"a": 1}'), code(file + 'x = {"a": 1}'), *rest]
+    assert lessons.md_path("tiny").read_text() == HEADER + "".join(done)
+    assert not check.fix("tiny")
+
+
+def test_fix_leaves_a_lesson_alone_that_is_no_python(repository):
+    write_tiny(code("x = { 'a':1 }"), code("x = {"))
+    assert not check.fix("tiny")
 
 
 def test_fix_leaves_the_lessons_as_they_are(repository):
@@ -328,9 +336,16 @@ def test_two_executes_of_one_lesson(workshop):
 
 def test_a_new_lesson_runs_as_it_stands(workshop, python):
     assert python("tools/new.py", "my_loader", cwd=workshop).returncode == 0
+    assert not check.fix("my_loader"), "the template is not formatted"
     done = run_execute(python, workshop, "my_loader")
     assert done.returncode == 0, done.stdout + done.stderr
     assert list(check.check_lesson("my_loader")) == []
+    measure = (
+        "from benchmarks import lesson; made = lesson.Lesson('my_loader'); "
+        "made.check(); print(made.epoch() > 0, made.resident_epoch() > 0)"
+    )
+    done = python("-c", measure, cwd=workshop)
+    assert done.stdout.endswith("True True\n"), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def formatted(md: str) -> str:
     )
     if done.returncode:  # a cell is no Python: `ruff format --check` says which
         return md
-    sources = [cell.source for cell in nbformat.reads(done.stdout, as_version=4).cells]
+    sources = [cell.source.rstrip("\n") for cell in nbformat.reads(done.stdout, as_version=4).cells]
     after = (f"{magic}{source}\n" for (magic, _), source in zip(parts, sources, strict=True))
     return CODE_BLOCK.sub(lambda block: with_source(block, next(after)), md)
 
