@@ -6,30 +6,36 @@ import zipfile
 import nbformat
 import pytest
 
-from tools import gpu, lessons
+from tools import execute, gpu, lessons
 
-code = nbformat.v4.new_code_cell
+LESSON = """---
+kernelspec:
+  display_name: Python 3
+  name: python3
+---
 
+# Tiny
 
-def printed(words: str) -> list:
-    return [nbformat.v4.new_output("stream", text=words)]
+```{code-cell} ipython3
+print(6 * 7)
+```
+
+```{code-cell} ipython3
+:tags: [requires-gpu]
+
+print('on a GPU')
+```
+"""
 
 
 def write(name: str, stored: str) -> None:
     """A lesson that prints 42 anywhere and one word more on a GPU, with what a CPU stored of it."""
-    cells = [
-        nbformat.v4.new_markdown_cell("# Tiny"),
-        code("print(6 * 7)", execution_count=1, outputs=printed(stored)),
-        code("print('on a GPU')", metadata={"tags": ["requires-gpu"]}),
-    ]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, lessons.notebook_path(name))
-    lessons.md_path(name).write_text(
-        "---\nkernelspec:\n  display_name: Python 3\n  name: python3\n---\n\n# Tiny\n\n"
-        "```{code-cell} ipython3\nprint(6 * 7)\n```\n\n"
-        "```{code-cell} ipython3\n:tags: [requires-gpu]\n\nprint('on a GPU')\n```\n"
-    )
+    lessons.md_path(name).write_text(LESSON)
+    notebook = execute.read(name)
+    cell = lessons.code_cells(notebook)[0]
+    cell.outputs = [nbformat.v4.new_output("stream", text=stored)]
+    cell.execution_count, cell.metadata["stamp"] = 1, lessons.stamp(cell)
+    execute.store(notebook, name)
 
 
 def texts(name: str) -> list[str]:
