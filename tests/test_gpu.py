@@ -63,7 +63,8 @@ def test_a_lesson_that_passes_gets_its_gpu_outputs_and_another_is_reported(works
         assert any(name.startswith("benchmarks/results/") for name in packed.namelist())
         records = [name for name in packed.namelist() if name.startswith("checked/")]
         runs = [run for name in records for run in json.loads(packed.read(name))["runs"].values()]
-    assert any("tiny_true" in run for run in runs)
+    digests = [run["tiny_true"]["digest"] for run in runs if "tiny_true" in run]
+    assert digests == [lessons.digest(lessons.read_notebook("tiny_true"))]
     assert not any("tiny_false" in run for run in runs)
 
 

@@ -21,10 +21,10 @@ from tools import execute, lessons
 REPORT = "gpu_report.txt"
 
 
-def check(name: str, report) -> bool:
+def check(name: str, report, *options: str) -> bool:
     """Whether the lesson passes strictly. What pytest says goes to the screen and the report."""
     notebook = str(lessons.notebook_path(name).relative_to(lessons.ROOT))
-    command = [sys.executable, "-m", "pytest", "--nbval", "--record", "-v", "--color=no", notebook]
+    command = [sys.executable, "-m", "pytest", "--nbval", "-v", "--color=no", *options, notebook]
     return tee(command, report) == 0
 
 
@@ -62,22 +62,30 @@ def pack(archive: Path) -> None:
         scratch.unlink(missing_ok=True)
 
 
+def failure(name: str, report) -> str:
+    """Check the lesson, execute it, check again. Returns what went wrong, or an empty string."""
+    try:
+        if not check(name, report):
+            return f"{name} does not pass here, and nothing of it was stored."
+        execute.execute(name, refresh=False)
+        if not check(name, report, "--record"):  # the record is of what is stored now
+            return f"{name} does not pass with the outputs that were stored here."
+    except lessons.Problem as problem:
+        return str(problem)
+    return ""
+
+
 def run(names: list[str], bench: bool, archive: Path) -> list[str]:
     """Check and execute the lessons; time them; pack. Returns a sentence for each failure."""
     failures = []
-    with (lessons.ROOT / REPORT).open("w") as report:
+    with (lessons.ROOT / REPORT).open("w", buffering=1) as report:  # whole lines, to be packed
         for name in names:
-            try:
-                if check(name, report):
-                    execute.execute(name, refresh=False)
-                else:
-                    failures.append(f"{name} does not pass here, and nothing of it was stored.")
-            except lessons.Problem as problem:
-                failures.append(str(problem))
+            failures.append(failure(name, report))
             pack(archive)  # after each lesson: an interruption loses one at most
         if bench and tee([sys.executable, "benchmarks/bench.py"], report):
             failures.append("the benchmark ended early.")
-        report.writelines(f"{failure}\n" for failure in failures)
+        failures = [*filter(None, failures)]
+        report.writelines(f"{sentence}\n" for sentence in failures)
     pack(archive)
     return failures
 
@@ -108,7 +116,7 @@ def main() -> None:
         sys.exit(f"gpu: interrupted; {arguments.archive} holds the lessons that were finished.")
     print(f"{arguments.archive} holds the notebooks, the records, the results and {REPORT}.")
     if failures:
-        sys.exit("\n".join(f"gpu: {failure}" for failure in failures))
+        sys.exit("\n".join(f"gpu: {sentence}" for sentence in failures))
 
 
 if __name__ == "__main__":
