@@ -29,7 +29,7 @@ def test_ci_runs_the_commands_of_the_readme():
     assert set(commands) <= set(script)
 
 
-def test_badges_have_the_address_of_conf_py():
+def test_badges_and_the_citation_have_the_address_of_conf_py():
     names = ast.parse((ROOT / "conf.py").read_text()).body
     address = next(
         ast.literal_eval(node.value)
@@ -40,6 +40,7 @@ def test_badges_have_the_address_of_conf_py():
     links = re.findall(r"\((https://colab[^)]*\.ipynb)\)", (ROOT / "README.md").read_text())
     expected = [f"{start}/blob/main/notebooks/{name}.ipynb" for name in lessons.names()]
     assert sorted(links) == expected  # the table has the order in which they are read
+    assert f'repository-code: "{address}"\n' in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "requirements-gpu.txt"])
