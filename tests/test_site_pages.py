@@ -81,6 +81,13 @@ def test_a_lesson_that_changed_since_says_so(monkeypatch):
     assert f"{said}, before its last change)" in site_pages.line("grain")
     assert "61 | 2026-11-22, changed since |" in "\n".join(site_pages.checked())
 
+    other = "Another, no GPU", "Python 3.11", {"grain": figures | {"digest": digest}}
+    monkeypatch.setattr(
+        site_pages, "runs", lambda: [("A machine, no GPU", "Python 3.11", run), other]
+    )
+    line = site_pages.line("grain")  # the run that holds for the page comes first
+    assert line.index("Another") < line.index("A machine") < line.index("before its last change")
+
 
 def test_the_line_stands_under_the_title_and_the_cells_stay_as_they_are():
     stored = json.loads(lessons.notebook_path("grain").read_text())

@@ -60,7 +60,11 @@ def with_line(text: str, name: str) -> str:
 def line(name: str) -> str:
     said = {}
     digest = lessons.digest(lessons.read_notebook(name))
-    for machine, python, run in runs():
+
+    def changed_since(found):
+        return found[2].get(name, {}).get("digest") != digest
+
+    for machine, python, run in sorted(runs(), key=changed_since):
         if figures := run.get(name):
             changed = "" if figures["digest"] == digest else ", before its last change"
             said.setdefault(machine, []).append(
