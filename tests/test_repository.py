@@ -54,6 +54,17 @@ def test_the_lock_pins_every_direct_dependency_within_its_bounds(file):
         assert all(Version(version) in requirement.specifier for version in versions)
 
 
+def test_what_a_lesson_installs_in_colab_has_the_bound_of_the_requirements():
+    bounds = {r.name.replace("-", "_"): r.specifier for r in requirements("requirements.txt")}
+    installed = set()
+    for name in lessons.names():
+        for line in re.findall(r"%pip install -q (.*)", lessons.md_path(name).read_text()):
+            installed.update(line.replace('"', "").split())
+    assert installed
+    for requirement in map(Requirement, installed):  # with a bound: Colab may have an older one
+        assert requirement.specifier in ("", bounds[requirement.name.replace("-", "_")])
+
+
 def test_the_light_environment_takes_names_from_the_requirements():
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini")
