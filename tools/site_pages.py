@@ -61,12 +61,13 @@ def line(name: str) -> str:
     said = {}
     digest = lessons.digest(lessons.read_notebook(name))
 
-    def changed_since(found):
-        return found[2].get(name, {}).get("digest") != digest
+    def changed_since(recorded):
+        return recorded[2].get(name, {}).get("digest") != digest
 
-    for machine, python, run in sorted(runs(), key=changed_since):
+    for recorded in sorted(runs(), key=changed_since):
+        machine, python, run = recorded
         if figures := run.get(name):
-            changed = "" if figures["digest"] == digest else ", before its last change"
+            changed = ", before its last change" if changed_since(recorded) else ""
             said.setdefault(machine, []).append(
                 f"{figures['passed']} cells in {figures['seconds']:.0f} s "
                 f"({python}, JAX {figures['versions']['jax']}, {figures['date']}{changed})"
