@@ -38,7 +38,7 @@ TUNED_MARKS = {
     "grain": 0.4,
     "huggingface_datasets": 0.5,
     "pytorch_dataloader": 0.4,
-    "tensorflow_datasets": 0.08,
+    "tensorflow_datasets": 0.2,
 }
 # What the loader of a lesson is: not what else the lesson imports.
 MODULES = {
