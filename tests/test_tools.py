@@ -240,6 +240,26 @@ def test_execute_keeps_what_did_not_change(execute_tiny):
     assert list(check.check_lesson("tiny")) == []
 
 
+def test_execute_renews_a_picture_below_new_text_only(execute_tiny):
+    def picture():
+        (output,) = lessons.code_cells(lessons.read_notebook("tiny"))[1].outputs
+        return output.data["image/png"]
+
+    said = lessons.NOTEBOOKS / "said.txt"
+    said.write_text("AMD")
+    new = "base64.b64encode(str(time.time()).encode()).decode()"
+    show = f"import base64, time\ndisplay({{'image/png': {new}}}, raw=True)"
+    write_tiny(code("print(open('said.txt').read())"), code(show))
+    execute_tiny()
+    first = picture()
+    execute_tiny()
+    assert picture() == first, "churn"
+
+    said.write_text("Intel")
+    execute_tiny()
+    assert outputs()[0] == "Intel\n" and picture() != first
+
+
 def test_a_gpu_cell_keeps_its_output_until_it_is_edited(execute_tiny):
     write_tiny(code("print(1)"), code("print('GPU')", "requires-gpu"))
     execute_tiny()

@@ -120,15 +120,16 @@ def masked(output: NotebookNode) -> dict:
 
 def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
     """Keep what is stored where nothing but a masked measurement changed; stamp what ran."""
-    edited_above = False  # from the first edited cell on, a picture may show something new
+    changed_above = False  # from the first edited cell or new text on, a picture may be another
     pairs = zip(lessons.code_cells(notebook), lessons.code_cells(stored), strict=True)
     for number, (cell, old) in enumerate(pairs, start=1):
-        edited_above |= "stamp" not in old.metadata
+        changed_above |= "stamp" not in old.metadata
         if skipped(cell):
             continue
         same = [*map(masked, cell.outputs)] == [*map(masked, old.outputs)]
+        changed_above |= not same
         pictures = any(masked(output)["pictures"] for output in cell.outputs)
-        if same and "stamp" in old.metadata and not refresh and not (pictures and edited_above):
+        if same and "stamp" in old.metadata and not refresh and not (pictures and changed_above):
             cell.outputs = old.outputs
         cell.metadata["stamp"] = lessons.stamp(cell)
         cell.execution_count = number
