@@ -506,7 +506,7 @@ def run(names: list[str], quick: bool) -> int:
 
 
 def main() -> None:
-    loaders = [name for name in lessons.names() if has_pipeline(name)]
+    loaders = [name for name in lessons.names() if lessons.has_pipeline(name)]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(loaders)}")
     parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")
@@ -527,13 +527,6 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit("bench: interrupted; the lessons that were finished are stored.")
     sys.exit(code)
-
-
-def has_pipeline(name: str) -> bool:
-    if not lessons.notebook_path(name).is_file():  # not executed yet
-        return False
-    cells = lessons.code_cells(lessons.read_notebook(name))
-    return any("tuned-pipeline" in lessons.tags(cell) for cell in cells)
 
 
 if __name__ == "__main__":

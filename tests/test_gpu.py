@@ -68,6 +68,16 @@ def test_a_lesson_that_passes_gets_its_gpu_outputs_and_another_is_reported(works
     assert not any("tiny_false" in run for run in runs)
 
 
+@pytest.mark.parametrize("bench", [True, False])
+def test_only_loaders_that_are_named_are_timed(workshop, monkeypatch, bench):
+    commands = []
+    monkeypatch.setattr(gpu, "failure", lambda name, report: "")
+    monkeypatch.setattr(gpu, "tee", lambda command, report: commands.append(command[1:]) or 0)
+    archive = workshop / "found.zip"
+    assert gpu.run(["feed_the_device", "grain"], bench=bench, archive=archive) == []
+    assert commands == [["benchmarks/bench.py", "grain"]] * bench
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [

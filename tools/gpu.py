@@ -5,8 +5,8 @@
 For a machine with a GPU, on its own Python and packages: no tox, no network. Each lesson has to
 pass `pytest --nbval` strictly, with the outputs that were stored on a CPU, before the cells that
 need a GPU are executed and stored. Then the lessons' pipelines are timed. Where time is short, name
-a few lessons: the others keep what is there. Unpack the archive in a clone, and review the
-difference.
+a few lessons: only these are checked and timed, and the others keep what is there. Unpack the
+archive in a clone, and review the difference.
 """
 
 import argparse
@@ -82,7 +82,8 @@ def run(names: list[str], bench: bool, archive: Path) -> list[str]:
         for name in names:
             failures.append(failure(name, report))
             pack(archive)  # after each lesson: an interruption loses one at most
-        if bench and tee([sys.executable, "benchmarks/bench.py"], report):
+        loaders = [name for name in names if bench and lessons.has_pipeline(name)]
+        if loaders and tee([sys.executable, "benchmarks/bench.py", *loaders], report):
             failures.append("the benchmark ended early.")
         failures = [*filter(None, failures)]
         report.writelines(f"{sentence}\n" for sentence in failures)

@@ -96,6 +96,13 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+def has_pipeline(name: str) -> bool:
+    """Whether the benchmark can time the lesson's notebook."""
+    if not notebook_path(name).is_file():  # not executed yet
+        return False
+    return any("tuned-pipeline" in tags(cell) for cell in code_cells(read_notebook(name)))
+
+
 def ask_for_packages(name: str) -> None:
     """Raises Problem when a notebook imports what is neither installed nor written by itself."""
     cells = code_cells(read_notebook(name))
