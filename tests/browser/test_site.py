@@ -25,6 +25,7 @@ PREFIX = "/feed-jax/"  # where Pages serves it, and the links of 404.html point
 FILES = [path.relative_to(SITE) for path in SITE.rglob("*.html")]
 PAGES = sorted(str(file) for file in FILES if file.parts[0] != "_static")
 WIDTHS = {"phone": 390, "tablet": 820, "desktop": 1440}
+LAPTOP = {"width": 1280, "height": 800}  # the narrowest that shows both sidebars
 # Without preload axe asks for no style sheets of its own.
 AXE = {"resultTypes": ["violations"], "preload": False}
 STRUCTURE = AXE | {"rules": {"color-contrast": {"enabled": False}}}
@@ -143,6 +144,15 @@ def test_page(open_page, page, width, theme):
     if theme == "light":  # the structure is the same in both
         faults += Axe().run(tab, options=STRUCTURE).response["violations"]
     assert [f"{fault['id']}: {fault['nodes'][0]['html'][:300]}" for fault in faults] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_and_tables_fit_beside_both_sidebars(open_page, page):
+    tab = open_page(page)
+    tab.set_viewport_size(LAPTOP)
+    blocks = tab.locator("pre, .pst-scrollable-table-container")
+    too_wide = "all => all.filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"
+    assert blocks.evaluate_all(too_wide) == []
 
 
 def test_page_that_is_not_there(browser, address):
