@@ -37,6 +37,7 @@ nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_merge_streams = True
 nb_code_prompt_show = "Show the code"
+nb_code_prompt_hide = "Hide the code"
 
 html_theme = "sphinx_book_theme"
 html_title = "Feed JAX"

@@ -1,4 +1,4 @@
-"""A copy of the repository to damage, and the mounts that stand for bad disks."""
+"""A copy of the repository to damage, a browser, and the mounts that stand for bad disks."""
 
 import os
 import shutil
@@ -89,6 +89,27 @@ def in_terminal():
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A running Chromium. Without one, CI fails and everybody else skips."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if not path:
+        reason = "There is no Chromium: install Debian's package `chromium`, or Google Chrome."
+        if "CI" in os.environ:
+            pytest.fail(reason)
+        pytest.skip(reason)
+    # Chromium asks its maker for updates and the like, unless it is told not to.
+    options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if os.geteuid() == 0:
+        options.append("--no-sandbox")  # Chromium refuses root its sandbox
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

@@ -26,8 +26,44 @@ SAMPLES = {
             "tuned  860,000 images/s": "tuned <throughput>",
             "1.2 GB/s over the bus": " <throughput> over the bus",
             "33 batches/s": " <throughput>",
+            "read  1,250,000 tokens/s": "read <throughput>",
+            "70.5 rows/s from disk": " <throughput> from disk",
+            "2 workers:  1,090 photographs/s": "2 workers: <throughput>",
         },
-        ["860,000 images", "47 MB", "100,352 bytes", "468 batches of 128", "2 images/step"],
+        [
+            "860,000 images",
+            "47 MB",
+            "100,352 bytes",
+            "468 batches of 128",
+            "2 images/step",
+            "512 tokens",
+            "60,000 rows",
+            "512 photographs",
+            "v2 rows/s",
+            "tokens/s",
+            "3 tokens/sequence",
+        ],
+    ),
+    " <memory> resident": (
+        {
+            "412 MB resident": " <memory> resident",
+            "after 10 epochs:  1,412.5 MB resident": "after 10 epochs: <memory> resident",
+            "1.2 GB resident, flat": " <memory> resident, flat",
+        },
+        [
+            "47 MB",
+            "a set of 47 MB, resident on the device",
+            "412 bytes resident",
+            "412 MB residential",
+            "resident: 47 MB",
+        ],
+    ),
+    " <ratio> times (measured)": (
+        {
+            "3.4 times (measured)": " <ratio> times (measured)",
+            "faster:  12 times (measured).": "faster: <ratio> times (measured).",
+        },
+        ["3.4 times", "4 times as many bytes", "times (measured)", "3.4 times (computed)"],
     ),
     "accuracy <percent>": (
         {

@@ -98,6 +98,62 @@ def test_the_line_stands_under_the_title_and_the_cells_stay_as_they_are():
     assert shown["cells"][1:] == stored["cells"][1:]
 
 
+@pytest.fixture
+def folded(tiny, monkeypatch):
+    """The tiny lesson with a proof, a proof for a GPU and a solution, as the site folds them."""
+    cells = [
+        code("# @title Proof: it is 1\nassert 1", metadata={"tags": ["proof"]}),
+        code("# @title Proof: it is fast", metadata={"tags": ["proof", "requires-gpu"]}),
+        code("# @title Show the solution\nprint(2)", metadata={"tags": ["exercise"]}),
+        code("print(3)"),
+    ]
+    tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
+
+    def fold(*recorded):
+        monkeypatch.setattr(site_pages, "runs", lambda: recorded)
+        shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
+        return shown.cells
+
+    return fold
+
+
+def run_of_tiny(machine, digest=None):
+    digest = digest or lessons.digest(lessons.read_notebook("tiny"))
+    return machine, "Python 3.13", {"tiny": {"digest": digest}}
+
+
+def prompts(cells):
+    return [cell.metadata.get("mystnb", {}).get("code_prompt_show") for cell in cells]
+
+
+def test_a_proof_is_folded_to_its_title_and_says_that_it_holds(folded):
+    proof, for_gpu, solution, shown = folded(run_of_tiny("A machine, no GPU"))
+    assert prompts([proof, for_gpu, solution, shown]) == [
+        "✓ Holds: it is 1",
+        "Not run on a GPU yet: it is fast",
+        "Show the solution",
+        None,
+    ]
+    assert proof.source == "assert 1" and solution.source == "print(2)"
+    assert proof.metadata.tags == ["proof", "holds", "hide-cell"]
+    assert for_gpu.metadata.tags == ["proof", "requires-gpu", "hide-cell"]
+    assert solution.metadata.mystnb.code_prompt_hide == "Hide the solution"
+    assert "tags" not in shown.metadata and shown.source == "print(3)"
+
+
+def test_a_proof_for_a_gpu_holds_where_a_gpu_has_run_it(folded):
+    cells = folded(run_of_tiny("NVIDIA H200"))
+    assert prompts(cells)[:2] == ["✓ Holds: it is 1", "✓ Holds: it is fast"]
+
+
+@pytest.mark.parametrize("digest", [None, "of another notebook"])
+def test_a_proof_has_no_mark_where_no_record_is_of_this_notebook(folded, digest):
+    records = [run_of_tiny("A machine, no GPU", digest)] if digest else []
+    proof, *_ = folded(*records)
+    assert prompts([proof]) == ["Changed since its last recorded run: it is 1"]
+    assert "holds" not in proof.metadata.tags
+
+
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
     trap = code("boom()", metadata={"tags": ["trap"]}, outputs=printed("TypeError: no\n"))
     notebook = nbformat.v4.new_notebook(

@@ -4,6 +4,7 @@ import functools
 import random
 import time
 
+import jupytext
 import nbformat
 import psutil
 import pytest
@@ -18,6 +19,8 @@ kernelspec:
 ---
 
 # Try a tiny lesson
+
+> **How long.** 5 minutes to read.
 """
 
 
@@ -67,6 +70,10 @@ def edit_notebook(change):
 
 def first(notebook):
     return lessons.code_cells(notebook)[0]
+
+
+def proof(notebook):
+    return next(c for c in lessons.code_cells(notebook) if "proof" in lessons.tags(c))
 
 
 def picture(notebook):
@@ -133,6 +140,47 @@ FAULTS = {
         edit_md("## The short answer", "## The\n" + code("1") * 25 + "\n## Answer"),
         "code cells in its main path: 25 at most",
     ),
+    "no minutes": (edit_md("**How long.**", "**Long.**"), "says no `**How long.** 20 minutes to"),
+    "wrong minutes": (
+        edit_md("**How long.** 35", "**How long.** 20"),
+        "gives pytorch_dataloader 20 minutes to read, and it takes 35",
+    ),
+    "proof without a title": (
+        edit_md("# @title Proof: each", "# Each"),
+        "has the tag proof: its first line begins with `# @title Proof:`",
+    ),
+    "title without a fold": (
+        edit_md("[tuned-pipeline]\n", "[tuned-pipeline]\n\n# @title Proof: none"),
+        "has a title (`# @title`), but no tag that folds it",
+    ),
+    "solution without a title": (
+        edit_md("[tuned-pipeline]", "[exercise]"),
+        "has the tag exercise: its first line begins with `# @title Show the solution`",
+    ),
+    "unfolded": (
+        edit_notebook(lambda nb: proof(nb).metadata.pop("jupyter")),
+        "its metadata do not follow from its tags",
+    ),
+    "folded by hand": (
+        edit_notebook(lambda nb: first(nb).metadata.update(collapsed=True)),
+        "its metadata do not follow from its tags",
+    ),
+    "name of a proof": (
+        edit_md("## Make it fast", code("print(left_out)") + "\n## Make it fast"),
+        "needs the name left_out, which a proof defines",
+    ),
+    "name of a proof in a function": (
+        edit_md("## Make it fast", code("def f():\n    return left_out") + "\n## Make it fast"),
+        "needs the name left_out, which a proof defines",
+    ),
+    "output cleared": (
+        edit_md("## Make it fast", code("clear_output()") + "\n## Make it fast"),
+        "says clear_output, whose output nbval does not compare",
+    ),
+    "display updated": (
+        edit_md("## Make it fast", code("display(1, display_id=True)") + "\n## Make it fast"),
+        "says display_id, whose output nbval does not compare",
+    ),
 }
 
 
@@ -144,6 +192,95 @@ def test_check_finds(repository, fault):
     assert any(message in fault for fault in faults), faults
 
 
+@pytest.mark.usefixtures("repository")
+def test_a_name_that_a_visible_cell_binds_again_is_its_own():
+    cells = [
+        nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["proof"]}),
+        nbformat.v4.new_code_cell("x = 2\nprint(x)"),
+        nbformat.v4.new_code_cell("print(x)"),
+        nbformat.v4.new_code_cell("print([x for x in range(3)], lambda x: x)"),
+    ]
+    assert list(check.names_of_proofs(cells)) == []
+    assert list(check.names_of_proofs([cells[0], cells[2]])) == [(1, "x")]
+    folded = nbformat.v4.new_code_cell("print(x)", metadata={"tags": ["exercise"]})
+    assert list(check.names_of_proofs([cells[0], folded])) == []
+
+
+CONTRACT = {
+    "an assert in a cell to copy": (
+        "What only",
+        code("assert 1"),
+        "asserts in code cell 21, which",
+    ),
+    "an assert in a module": (
+        "What only",
+        code("%%writefile a.py\nassert 1"),
+        "asserts in code cell 21, which",
+    ),
+    "an assert in a proof": ("What only", code("# @title Proof: 1\nassert 1", "proof"), None),
+    "an assert in a trap": ("What only", code("assert 1", "trap"), None),
+    "an assert for a GPU": ("What only", code("assert 1", "requires-gpu"), None),
+    "an assert in a drawing": ("What only", code("assert 1", "hide-input"), None),
+    "a visible cell too many": (
+        "## Going",
+        code("1") * 2,
+        "has 17 visible code cells in its main path: 16 at most",
+    ),
+    "a drawing more": ("## Going", code("1", "hide-input"), None),
+    "cells": ("# Feed", code("%%writefile a.py\n1") * 40, "code cells: 40 at most"),
+    "lines": ("# Feed", code("1\n" * 700), "lines of code: 700 at most"),
+    "words": ("# Feed", "\nA word of prose.\n" * 600, "words of prose: 2,400 at most"),
+    "words of a table": ("# Feed", "\n| a word of a table |\n" * 600, None),
+    "words of a solution": (
+        "# Feed",
+        "\n<details>\n" + "A word. " * 2400 + "\n</details>\n",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONTRACT)
+def test_check_holds_a_rewritten_lesson_to_the_contract(repository, case):
+    before, added, message = CONTRACT[case]
+    new.new("tiny")
+    assert list(check.check_contract(lessons.read_md("tiny"))) == []
+    edit_md(f"\n{before}", f"\n{added}\n\n{before}")("tiny")
+    faults = [*check.check_contract(lessons.read_md("tiny"))]
+    assert any(message in fault for fault in faults) if message else faults == [], faults
+
+
+def test_an_old_lesson_is_reported_and_fails_nothing(repository, python):
+    done = python("tools/check.py", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    assert "md/grain.md is not rewritten yet: 22 visible code cells" in done.stdout
+    assert "cells to copy that assert." in done.stdout
+    assert set(lessons.names()) >= lessons.OLD, "a lesson that is gone is no old one"
+
+
+def test_the_minutes_follow_from_words_and_visible_lines():
+    prose = nbformat.v4.new_markdown_cell("# Title\n\n" + "A [word](of/no/address). " * 1000)
+    lines = "x = 1\n\n" * 150
+    cells = [
+        prose,
+        nbformat.v4.new_code_cell(lines),
+        nbformat.v4.new_code_cell(lines, metadata={"tags": ["proof"]}),
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    assert check.words(notebook) == 2001
+    assert check.minutes(notebook) == 15  # 2,001 words / 200 + 150 lines / 30
+
+
+def test_fix_states_the_minutes_wherever_they_stand(repository, python):
+    for file in ("md/grain.md", "README.md", "index.md"):
+        path = repository / file
+        stated = check.stated_minutes("grain")[file]
+        path.write_text(stated.sub(r"\g<1>7\g<3>", path.read_text()))
+    faults = list(check.check_minutes("grain"))
+    assert [fault.partition(" ")[0] for fault in faults] == ["md/grain.md", "README.md", "index.md"]
+    python("tools/check.py", "--fix", cwd=repository)
+    assert list(check.check_minutes("grain")) == []
+
+
 def test_check_reads_the_pages_beside_the_lessons_too(repository):
     assert list(check.check_pages()) == []
     (repository / "pages/glossary.md").write_text("# Words\n\n| easily | in a table |\n\nEasily.\n")
@@ -153,8 +290,7 @@ def test_check_reads_the_pages_beside_the_lessons_too(repository):
 
 
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
-    new.new("tiny")
-    edit_md("/ 255", "/ 256")("tiny")
+    write_tiny(code(check.shared_cells()["shared-model"].replace("/ 255", "/ 256"), "shared-model"))
     found = [fault for fault in check.check_lesson("tiny") if "owner's shared-model" in fault]
     assert len(found) == 1 and "differs from its" in found[0]
     assert found[0].endswith("then run `tox run -e check -- --fix`.")
@@ -258,6 +394,44 @@ def test_execute_renews_a_picture_below_new_text_only(execute_tiny):
     said.write_text("Intel")
     execute_tiny()
     assert outputs()[0] == "Intel\n" and picture() != first
+
+
+TITLE = "# @title Proof: it holds"
+
+
+def test_execute_folds_a_proof_for_jupyterlab_and_colab(execute_tiny):
+    def metadata():
+        notebook = lessons.read_notebook("tiny")
+        return [{**c.metadata, "stamp": ""} for c in lessons.code_cells(notebook)]
+
+    show = "display({'image/png': 'AAAA', 'text/plain': 'x'}, raw=True)"
+    picture = (
+        f":tags: [proof]\n:mystnb: {{image: {{alt: a}}, figure: {{caption: b}}}}\n\n{TITLE}\n{show}"
+    )
+    cells = [
+        code(f"{TITLE}\nprint(1)", "proof"),
+        code(f"{TITLE}\nassert 1", "proof"),
+        f"\n```{{code-cell}} ipython3\n{picture}\n```\n",
+        code("# @title Show the solution\nprint(2)", "exercise"),
+        code("print(3)"),
+    ]
+    write_tiny(*cells)
+    execute_tiny()
+    text = {"cellView": "form", "jupyter": {"source_hidden": True, "outputs_hidden": True}}
+    silent = {"cellView": "form", "jupyter": {"source_hidden": True}}
+    folds = [{k: m[k] for k in lessons.FOLDING if k in m} for m in metadata()]
+    assert folds == [text, silent, silent, text, {}]
+    assert list(check.check_lesson("tiny")) == []
+
+    stored = lessons.notebook_path("tiny").read_bytes()
+    execute_tiny()
+    assert lessons.notebook_path("tiny").read_bytes() == stored, "lost in the merge"
+    assert jupytext.read(lessons.md_path("tiny")).cells[1].metadata == {"tags": ["proof"]}
+
+    write_tiny(code("print(1)"), *cells[1:])  # the tag is gone
+    execute_tiny()
+    assert not any(key in metadata()[0] for key in lessons.FOLDING)
+    assert list(check.check_lesson("tiny")) == []
 
 
 def test_a_gpu_cell_keeps_its_output_until_it_is_edited(execute_tiny):

@@ -2,16 +2,19 @@
 
     tox run -e check [-- --fix]
 
-`--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others, and
-formats the code cells of md/.
+`--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others, formats
+the code cells of md/, and writes how long a lesson takes to read, which follows from its length.
+A lesson that is not yet rewritten to the contract is reported, and fails nothing by that.
 """
 
 import argparse
+import ast
 import itertools
 import re
 import subprocess
+import symtable
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -21,13 +24,32 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import lessons
 
 LONGEST_CELL = 30  # lines
-LONGEST_MAIN_PATH = 25  # code cells before "## Going further"
+LONGEST_OLD_MAIN_PATH = 25  # code cells before "## Going further", in lessons.OLD
+# What a rewritten lesson may have at most.
+LIMITS = {
+    "visible code cells in its main path": 16,
+    "code cells": 40,
+    "lines of code": 700,
+    "words of prose": 2400,
+}
+# Tags of the cells that may assert: no reader copies them into a program of their own.
+MAY_ASSERT = {*lessons.TITLES, "trap", lessons.GPU_TAG, "hide-input", "nbval-ignore-output"}
+METADATA = {"tags", "mystnb", "stamp"}  # of a code cell; what folds it follows from its tags
+FIX = "`tox run -e check -- --fix` writes it"
+STATED_MINUTES = re.compile(r"(\*\*How long\.\*\* )(\d+)( minutes to read)")
+WORDS_A_MINUTE, LINES_A_MINUTE = 200, 30
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|tmp|Users|usr|var|opt|mnt)/\w|\b[A-Z]:\\")
 LONGEST_SENTENCE = 40  # words; the words of links are not counted
 FILLER = re.compile(
     r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
+)
+# nbval leaves both out of its comparison.
+UNCOMPARED_CALL = re.compile(r"\b(clear_output|update_display)\(|\b(display_id)=")
+NOT_WORDS = re.compile(
+    r"^(`{3,}).*?^\1`*$|^\|[^\n]*$|<details>.*?</details>|<[^>]+>|\]\([^)]*\)",
+    re.MULTILINE | re.DOTALL,
 )
 NOT_PROSE = re.compile(r"^(`{3,}).*?^\1`*$|^[|#][^\n]*$|<[^>]+>", re.MULTILINE | re.DOTALL)
 # ruff leaves a cell alone that is written into a file, unless its first line is taken away.
@@ -49,6 +71,7 @@ def check_lesson(name: str) -> Iterator[str]:
         return
     source = lessons.read_md(name)
     yield from check_source(name, source)
+    yield from check_minutes(name)
     if not notebook.is_file():
         yield f"md/{name}.md has no notebook: {run}."
         return
@@ -77,13 +100,115 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     if found := MYST_SYNTAX.search(headings):
         yield f"md/{name}.md uses MyST syntax ({found[0]}), which Colab shows raw: use CommonMark."
     yield from (f"md/{name}.md {fault}." for fault in check_prose(headings))
-    main_path = itertools.takewhile(lambda c: "## Going further" not in c.source, notebook.cells)
-    cells = sum(cell.cell_type == "code" for cell in main_path)
-    if cells > LONGEST_MAIN_PATH:
-        yield f"md/{name}.md has {cells} code cells in its main path: {LONGEST_MAIN_PATH} at most."
+    if not STATED_MINUTES.search(headings):
+        yield f"md/{name}.md says no `**How long.** 20 minutes to read` below its title."
+    if name in lessons.OLD:
+        unfolded = itertools.filterfalse(lessons.folded, lessons.code_cells(main_path(notebook)))
+        cells, most = len([*unfolded]), LONGEST_OLD_MAIN_PATH
+        if cells > most:
+            yield f"md/{name}.md has {cells} code cells in its main path: {most} at most."
+    else:
+        yield from (f"md/{name}.md {fault}." for fault in check_contract(notebook))
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
         yield from (f"{place} {fault}." for fault in check_cell(cell, owner))
+    for number, name_used in names_of_proofs(lessons.code_cells(notebook)):
+        yield (
+            f"md/{name}.md, code cell {number} needs the name {name_used}, which a proof defines: "
+            "whoever copies the cell lacks it."
+        )
+
+
+def main_path(notebook: NotebookNode) -> NotebookNode:
+    """The lesson up to "## Going further"."""
+    cells = itertools.takewhile(lambda c: "## Going further" not in c.source, notebook.cells)
+    return nbformat.v4.new_notebook(cells=[*cells])
+
+
+def is_visible(cell: NotebookNode) -> bool:
+    """Whether the reader sees the cell's code: no fold, no drawing, no module written to a file."""
+    hidden = {"hide-input", "remove-cell"} & set(lessons.tags(cell))
+    return not (lessons.folded(cell) or hidden or cell.source.startswith("%%writefile"))
+
+
+def code_lines(cells: Iterable[NotebookNode]) -> int:
+    return sum(bool(line.strip()) for cell in cells for line in cell.source.splitlines())
+
+
+def words(notebook: NotebookNode) -> int:
+    """The words of its prose, without code, tables, addresses and folded solutions."""
+    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    prose = NOT_WORDS.sub(" ", "\n\n".join(texts))
+    return sum(any(c.isalnum() for c in word) for word in prose.split())
+
+
+def minutes(notebook: NotebookNode) -> int:
+    """How long it takes to read: words and visible lines of code, to the nearest five minutes."""
+    lines = code_lines(filter(is_visible, lessons.code_cells(notebook)))
+    return max(5, 5 * round((words(notebook) / WORDS_A_MINUTE + lines / LINES_A_MINUTE) / 5))
+
+
+def lengths(notebook: NotebookNode) -> dict[str, int]:
+    """What LIMITS limits."""
+    cells = lessons.code_cells(notebook)
+    visible = sum(map(is_visible, lessons.code_cells(main_path(notebook))))
+    return dict(zip(LIMITS, (visible, len(cells), code_lines(cells), words(notebook)), strict=True))
+
+
+def check_contract(notebook: NotebookNode) -> Iterator[str]:
+    """Yield what a rewritten lesson may not have."""
+    for what, found in lengths(notebook).items():
+        if found > LIMITS[what]:
+            yield f"has {found:,} {what}: {LIMITS[what]:,} at most"
+    for number, cell in enumerate(lessons.code_cells(notebook)):
+        if asserts(cell):
+            yield f"asserts in code cell {number}, which readers copy: move it to a proof below"
+
+
+def python(cell: NotebookNode) -> ast.Module:
+    """The syntax tree of a cell, without IPython's magics. Empty where the cell is no Python."""
+    source = (
+        cell.source.partition("\n")[2] if cell.source.startswith("%%writefile") else cell.source
+    )
+    try:
+        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def asserts(cell: NotebookNode) -> bool:
+    """Whether a cell that a reader copies asserts."""
+    if MAY_ASSERT & set(lessons.tags(cell)):
+        return False
+    return any(isinstance(node, ast.Assert) for node in ast.walk(python(cell)))
+
+
+def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
+    """Yield each name that a visible cell takes from a proof, with the number of the cell."""
+    from_proof = {}
+    for number, cell in enumerate(cells):
+        if cell.source.startswith("%%writefile"):
+            continue
+        table = symtable.symtable(ast.unparse(python(cell)), "cell", "exec")
+        binds = {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_assigned() or symbol.is_imported()
+        }
+        if is_visible(cell):
+            for name in sorted(names_used(table) - binds):
+                if from_proof.get(name):
+                    yield number, name
+        from_proof |= dict.fromkeys(binds, lessons.folded(cell))
+
+
+def names_used(table: symtable.SymbolTable) -> set[str]:
+    """The global names that a cell or a function in it reads."""
+    top = table.get_type() == "module"
+    found = {
+        s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())
+    }
+    return found.union(*map(names_used, table.get_children()))
 
 
 def check_prose(markdown: str) -> Iterator[str]:
@@ -121,6 +246,12 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
                 )
         elif tag not in lessons.TAGS:
             yield f"has the unknown tag {tag}: CONTRIBUTING.md lists the tags"
+        elif not cell.source.startswith(lessons.TITLES.get(tag, "")):
+            yield f"has the tag {tag}: its first line begins with `{lessons.TITLES[tag].strip()}`"
+    if cell.source.startswith("# @title") and not lessons.folded(cell):
+        yield "has a title (`# @title`), but no tag that folds it: proof or exercise"
+    if found := UNCOMPARED_CALL.search(cell.source):
+        yield f"says {found[1] or found[2]}, whose output nbval does not compare: print instead"
     if "nbval-ignore-output" in lessons.tags(cell) and not (
         "assert" in cell.source and "# Output ignored:" in cell.source
     ):
@@ -137,6 +268,8 @@ def check_outputs(cell: NotebookNode, number: int) -> Iterator[str]:
         yield f"its execution count is {cell.execution_count}, not {number}"
     if cell.metadata.get("stamp") != lessons.stamp(cell):
         yield "it was edited after its output was stored"
+    if {k: v for k, v in cell.metadata.items() if k not in METADATA} != lessons.folding(cell):
+        yield "its metadata do not follow from its tags"
     for output in cell.outputs:
         if output.output_type == "error":
             yield f"it stores an error ({output.ename})"
@@ -174,14 +307,44 @@ def check_lists(names: list[str]) -> Iterator[str]:
             yield f"{file} lists {name}, which is no lesson: delete it there."
 
 
+def check_minutes(name: str) -> Iterator[str]:
+    """Yield each place that does not state how long the lesson takes to read."""
+    right = minutes(lessons.read_md(name))
+    for file, pattern in stated_minutes(name).items():
+        said = pattern.search((lessons.ROOT / file).read_text())
+        if said and int(said[2]) != right:
+            yield f"{file} gives {name} {said[2]} minutes to read, and it takes {right}: {FIX}."
+
+
+def stated_minutes(name: str) -> dict[str, re.Pattern]:
+    """For each file that states the minutes to read a lesson, where they stand: in group 2."""
+    return {
+        f"md/{name}.md": STATED_MINUTES,
+        "README.md": re.compile(rf"(\(notebooks/{name}\.ipynb\) \|[^\n]*?\| )(\d+)( min to read)"),
+        "index.md": re.compile(rf"(\(notebooks/{name}\.ipynb\) \| )(\d+)( \+ )"),
+    }
+
+
+def fix_minutes(name: str) -> None:
+    """Write how long the lesson takes to read, wherever that is stated."""
+    right = minutes(lessons.read_md(name))
+    for file, pattern in stated_minutes(name).items():
+        path = lessons.ROOT / file
+        before = path.read_text()
+        after = pattern.sub(rf"\g<1>{right}\g<3>", before, count=1)
+        if after != before:
+            path.write_text(after)
+
+
 def fix(name: str) -> bool:
-    """Copy the shared cells into md/NAME.md and format its code. Returns whether it changed."""
+    """Copy shared cells, format code, state the minutes. Returns whether md/NAME.md changed."""
     path = lessons.md_path(name)
     before = path.read_text()
     after = formatted(with_shared_cells(before))
     if after != before:
         path.write_text(after)
-    return after != before
+    fix_minutes(name)
+    return path.read_text() != before
 
 
 def formatted(md: str) -> str:
@@ -220,9 +383,23 @@ def with_shared_cells(md: str) -> str:
     return CODE_BLOCK.sub(replace, md)
 
 
+def report(name: str) -> str:
+    """What still keeps a lesson from the contract."""
+    notebook = lessons.read_md(name)
+    found = [
+        f"{count:,} {what} ({LIMITS[what]:,})"
+        for what, count in lengths(notebook).items()
+        if count > LIMITS[what]
+    ]
+    found.append(f"{sum(map(asserts, lessons.code_cells(notebook)))} cells to copy that assert")
+    return f"md/{name}.md is not rewritten yet: {', '.join(found)}."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fix", action="store_true", help="copy shared cells; format code")
+    parser.add_argument(
+        "--fix", action="store_true", help="copy shared cells, format code, state the minutes"
+    )
     arguments = parser.parse_args()
     names = lessons.names()
     try:
@@ -233,6 +410,8 @@ def main() -> None:
         faults += [*check_pages(), *check_lists(names)]
     except lessons.Problem as problem:
         faults = [str(problem)]
+    for name in sorted(lessons.OLD.intersection(names)):
+        print(report(name))
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:

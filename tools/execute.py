@@ -141,6 +141,10 @@ def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
 def store(notebook: NotebookNode, name: str) -> None:
     """Write the whole notebook or nothing."""
     notebook.metadata = NotebookNode(kernelspec=notebook.metadata.kernelspec)
+    for cell in lessons.code_cells(notebook):
+        for key in lessons.FOLDING:  # jupytext keeps what the cell had before
+            cell.metadata.pop(key, None)
+        cell.metadata.update(lessons.folding(cell))
     nbformat.validate(notebook)
     path = lessons.notebook_path(name)
     scratch = path.with_name(f".{path.name}.new")

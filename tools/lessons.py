@@ -20,20 +20,41 @@ NOTEBOOKS = ROOT / "notebooks"
 SANITIZER = ROOT / "nbval_sanitize.cfg"
 SHARED_OWNER = "pytorch_dataloader"
 GPU_TAG = "requires-gpu"
+# The lessons that are not yet rewritten to the contract of CONTRIBUTING.md. It shrinks to nothing.
+OLD = {
+    "choose_a_loader",
+    "dlpack_zero_copy",
+    "feed_the_device",
+    "grain",
+    "huggingface_datasets",
+    "many_devices",
+    "pytorch_dataloader",
+    "tensorflow_datasets",
+    "tf_data_to_numpy",
+}
 
 TAGS = {
     "setup",
-    "tuned-pipeline",
+    "short-answer",
     "first-pipeline",
+    "tuned-pipeline",
     "files-pipeline",
+    "copy",
     "resident-epoch",
+    "proof",
     "trap",
+    "exercise",
     GPU_TAG,
     "hide-input",
     "remove-cell",
     "nbval-ignore-output",
 }
 SHARED = "shared-"
+
+# How the first line of a folded cell begins. Colab shows the line as the title of a form, and the
+# site as the words that one click opens.
+FOLDING = ("cellView", "jupyter")  # the metadata that fold it in Colab and in JupyterLab
+TITLES = {"proof": "# @title Proof: ", "exercise": "# @title Show the solution"}
 
 # The pictures and views that nbval leaves out of its comparison.
 UNCOMPARED = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
@@ -90,6 +111,31 @@ def tags(cell: NotebookNode) -> list[str]:
 
 def shared_tag(cell: NotebookNode) -> str | None:
     return next((tag for tag in tags(cell) if tag.startswith(SHARED)), None)
+
+
+def folded(cell: NotebookNode) -> bool:
+    return not TITLES.keys().isdisjoint(tags(cell))
+
+
+def folding(cell: NotebookNode) -> dict:
+    """The metadata that fold a cell in JupyterLab and in Colab: they follow from its tags.
+
+    Text below a proof says what its title says, and is folded too. A picture stays.
+    """
+    if not folded(cell):
+        return {}
+    hidden = {"source_hidden": True}
+    if cell.outputs and not any(
+        UNCOMPARED & output.get("data", {}).keys() for output in cell.outputs
+    ):
+        hidden["outputs_hidden"] = True
+    return {"cellView": "form", "jupyter": hidden}
+
+
+def title(cell: NotebookNode) -> tuple[str, str]:
+    """The title of a folded cell, and its source below."""
+    first, _, rest = cell.source.partition("\n")
+    return first.removeprefix("# @title "), rest
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:

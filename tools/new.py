@@ -1,4 +1,4 @@
-"""Start a lesson from the template, with the shared cells of md/pytorch_dataloader.md.
+"""Start a lesson from the template, which holds to the contract and runs as it stands.
 
 tox run -e new -- NAME
 """
@@ -24,6 +24,7 @@ def new(name: str) -> None:
     text = check.with_shared_cells(TEMPLATE.read_text().replace("LESSON", name.replace("_", " ")))
     with lessons.md_path(name).open("x") as file:
         file.write(text)
+    check.fix_minutes(name)
 
 
 def main() -> None:

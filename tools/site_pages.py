@@ -1,25 +1,28 @@
 """What the site says beside the lessons: taken from the notebooks, and from records of test runs.
 
-A Sphinx extension. It replaces `<!-- checked -->` and `<!-- traps -->` in pages/, and puts under
-the title of each lesson where and when it was checked.
+A Sphinx extension. It replaces `<!-- checked -->` and `<!-- traps -->` in pages/, puts under the
+title of each lesson where and when it was checked, and folds proofs and solutions to their titles.
 """
 
 import json
 import re
 from collections.abc import Iterator
 
+import nbformat
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
 
 from tools import lessons
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+HOLDS = "\N{CHECK MARK} Holds:"
 GENERATED = ["pages/checked", "pages/troubleshooting"]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", write)
     app.connect("env-get-outdated", outdated)
+    app.connect("html-page-context", name_folds)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -31,11 +34,18 @@ def outdated(app: Sphinx, env, added: set, changed: set, removed: set) -> list[s
 def write(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what is generated into the source of a page, before Sphinx parses it."""
     if page.startswith("notebooks/"):
-        source[0] = with_line(source[0], page.removeprefix("notebooks/"))
+        name = page.removeprefix("notebooks/")
+        source[0] = with_folds(with_line(source[0], name), name)
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
     elif page == "pages/troubleshooting":
         source[0] = source[0].replace("<!-- traps -->", "\n\n".join(traps()))
+
+
+def name_folds(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Let a screen reader say the words of a fold. myst-nb covers them with a label for all."""
+    if body := context.get("body"):
+        context["body"] = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
 
 
 def runs() -> Iterator[tuple[str, str, dict]]:
@@ -55,6 +65,37 @@ def with_line(text: str, name: str) -> str:
     title, _, rest = "".join(first["source"]).partition("\n")
     first["source"] = f"{title}\n\n{line(name)}\n{rest}"
     return json.dumps(notebook)
+
+
+def with_folds(text: str, name: str) -> str:
+    """The text of a notebook in which proofs and solutions are folded to their titles."""
+    notebook = nbformat.reads(text, as_version=4)
+    holds = where_it_holds(name)
+    for cell in filter(lessons.folded, lessons.code_cells(notebook)):
+        title, cell.source = lessons.title(cell)
+        opened = title.replace("Show", "Hide", 1)
+        if "proof" in lessons.tags(cell):
+            said = verdict(cell, holds)
+            title = opened = title.replace("Proof:", said, 1)
+            cell.metadata.tags += ["holds"] if said == HOLDS else []  # a class, for the colour
+        options = cell.metadata.setdefault("mystnb", {})
+        options.update(code_prompt_show=title, code_prompt_hide=opened)
+        cell.metadata.tags.append("hide-cell")
+    return nbformat.writes(notebook)
+
+
+def where_it_holds(name: str) -> set[str]:
+    """The kinds of device on which the lesson, as it is stored, passed in a recorded run."""
+    digest = lessons.digest(lessons.read_notebook(name))
+    passed = [machine for machine, _, run in runs() if run.get(name, {}).get("digest") == digest]
+    return {"cpu" if "no GPU" in machine else "gpu" for machine in passed}
+
+
+def verdict(cell: NotebookNode, holds: set[str]) -> str:
+    """What stands before the title of a proof, in words: whether it holds."""
+    if lessons.GPU_TAG in lessons.tags(cell):
+        return HOLDS if "gpu" in holds else "Not run on a GPU yet:"
+    return HOLDS if holds else "Changed since its last recorded run:"
 
 
 def line(name: str) -> str:

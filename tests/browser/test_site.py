@@ -5,16 +5,13 @@
 
 import functools
 import http.server
-import os
 import re
-import shutil
 import threading
 from http import HTTPStatus
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 from tools import lessons
 
@@ -39,8 +36,6 @@ MARK_A_WORD_OF_EACH_KIND = """
     }
 """
 WITH_SAMPLES = {"include": [["html"], ["[data-sample]"]], "exclude": [[".highlight"]]}
-# Chromium asks its maker for updates and the like, unless it is told not to.
-QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):
@@ -73,21 +68,6 @@ def address():
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://localhost:{server.server_port}{PREFIX}"
         server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if not path:
-        reason = "There is no Chromium: install Debian's package `chromium`, or Google Chrome."
-        if "CI" in os.environ:
-            pytest.fail(reason)
-        pytest.skip(reason)
-    root = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses root its sandbox
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*QUIET, *root])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -180,6 +160,62 @@ def test_copy_button_copies_the_code_alone(open_page):
     cell.locator("button.copybtn").click()
     tab.wait_for_selector("button.copybtn.success")
     assert tab.evaluate("navigator.clipboard.readText()").strip() == source.strip()
+
+
+def proofs(tab):
+    """The folded proofs of the PyTorch lesson. There are some."""
+    found = tab.locator(".cell.tag_proof details")
+    assert found.count()
+    return found
+
+
+def is_open(fold) -> bool:
+    return fold.evaluate("fold => fold.open")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_proof_is_folded_to_its_title_and_one_click_opens_it(open_page, width, theme):
+    tab = open_page("notebooks/pytorch_dataloader.html", width, theme)
+    for fold in proofs(tab).all():
+        title, code = fold.locator("summary"), fold.locator(".cell_input")
+        assert not is_open(fold) and not code.is_visible()
+        assert ": " in title.inner_text() and "@title" not in fold.inner_text()
+        title.click()
+        assert is_open(fold) and code.is_visible()
+        assert fold.locator(".cell_output").is_visible()
+    tab.screenshot(path=SCREENSHOTS / f"proofs-{width}-{theme}.jpg", full_page=True, quality=80)
+
+
+def test_a_screen_reader_and_the_keyboard_find_a_proof_by_its_title(open_page):
+    tab = open_page("notebooks/pytorch_dataloader.html")
+    summary = proofs(tab).first.locator("summary")
+    assert summary.get_attribute("aria-label") is None
+    assert tab.get_by_text(summary.inner_text(), exact=True).first.is_visible()
+    summary.focus()
+    tab.keyboard.press("Enter")
+    assert is_open(proofs(tab).first)
+    assert not tab.locator("summary[aria-label='Toggle hidden content']").count()
+
+
+def test_a_proof_opens_without_javascript(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(urljoin(address, "notebooks/pytorch_dataloader.html"))
+    fold = proofs(tab).first
+    assert not fold.locator(".cell_input").is_visible()
+    fold.locator("summary").click()
+    assert fold.locator(".cell_input").is_visible()
+    context.close()
+
+
+def test_on_paper_proofs_stay_one_line_and_other_folds_are_printed(open_page):
+    tab = open_page("notebooks/pytorch_dataloader.html")
+    drawing = tab.locator(".cell.tag_hide-input details .cell_input").first
+    assert not drawing.is_visible()
+    tab.emulate_media(media="print")
+    assert drawing.is_visible()
+    assert not any(fold.locator(".cell_input").is_visible() for fold in proofs(tab).all())
 
 
 def test_theme_switch_goes_to_the_dark_theme_and_stays(open_page):

@@ -105,6 +105,27 @@ def test_the_server_is_jupyterlab(server):
     assert warnings(server) == []
 
 
+def test_a_proof_is_folded_to_its_title(server, browser):
+    """JupyterLab shows the first line of what is folded, and a click on it opens the cell."""
+    name = "pytorch_dataloader"
+    cells = lessons.code_cells(lessons.read_notebook(name))
+    proof = next(cell for cell in cells if "proof" in lessons.tags(cell))
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.goto(f"{server.url}lab/tree/notebooks/{name}.ipynb?token={TOKEN}&reset")
+    fold = page.locator(".jp-InputPlaceholder", has_text=proof.source.partition("\n")[0])
+    page.locator(".jp-Notebook").hover()
+    for _ in range(100):  # cells are made when they come into sight
+        if fold.count() and fold.is_visible():
+            break
+        page.mouse.wheel(0, 500)
+        page.wait_for_timeout(100)
+    code = page.locator(".jp-Cell", has=fold).locator(".jp-InputArea-editor")
+    assert fold.is_visible() and not code.is_visible()
+    fold.click()
+    assert page.get_by_text(proof.source.splitlines()[-1]).first.is_visible()
+    page.close()
+
+
 @pytest.mark.parametrize("name", lessons.names())
 def test_a_notebook_opens_runs_and_saves(server, name, monkeypatch):
     file = f"notebooks/{name}.ipynb"
