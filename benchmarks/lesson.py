@@ -9,25 +9,32 @@ import contextlib
 import functools
 import gzip
 import hashlib
+import inspect
 import itertools
 import os
 import platform
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 import psutil
 
+from benchmarks import contract
+from benchmarks.contract import Refused, check_batch
 from tools import lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
 PHOTOS_BATCH = 64
+PHOTOS_SIZE = 224
+WARM_UP = 8  # batches of photographs: until then workers start, or hand out what they had ready
 PHOTOS = [256, 256]  # in each class
-PIPELINES = {"setup", "first-pipeline", "tuned-pipeline", "files-pipeline"}
+PIPELINES = {"setup", "short-answer", "first-pipeline", "tuned-pipeline", "files-pipeline"}
 # Of these, only what they define is wanted: not what they show.
 SHARED = {"shared-model", "shared-step", "shared-prefetch", "shared-throughput"}
 LIBRARIES = (
@@ -42,12 +49,36 @@ LIBRARIES = (
 )
 
 
-class Refused(Exception):
-    """One sentence: what a pipeline does wrong. Such a pipeline is not timed."""
+# The forms in which NumPy gathers a batch. The fastest of a run is its reference.
+GATHERS = {
+    "X[i]": lambda array, i: array[i],
+    "X.take(i, axis=0)": lambda array, i: array.take(i, axis=0),
+    'X.take(i, axis=0, mode="clip")': lambda array, i: array.take(i, axis=0, mode="clip"),
+}
+TAKE = "X.take(i, axis=0)"
+
+
+def is_stream(pipeline: Callable) -> bool:
+    """Whether it is the endless stream of the contract. Those of old lessons take an `epoch`."""
+    return "epoch" not in inspect.signature(pipeline).parameters
+
+
+def rate(stream: Iterator, seconds: float) -> float:
+    """Images per second. The first batch, for which the stream is set up, is not counted."""
+    next(stream)
+    images, start = 0, time.perf_counter()
+    for batch, _ in stream:
+        images += len(batch)
+        elapsed = time.perf_counter() - start
+        if elapsed > seconds:
+            return images / elapsed
+    raise Refused("the stream ends while it is timed.")
 
 
 class Lesson:
     """What the tagged cells of a lesson define. One for each process: cells expect their own."""
+
+    run = PIPELINES  # the tags of the cells that are run whole
 
     def __init__(self, name: str, copies: int = 1):
         """Run the cells of the lesson in notebooks/, as a kernel would.
@@ -64,14 +95,19 @@ class Lesson:
         )  # "" would become the parent's folder in a worker
         shell = InteractiveShell.instance()
         self.names = shell.user_ns
+        self.name, self.tags, self.photographs = name, set(), {}
         repeated = copies == 1
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
             for cell in lessons.code_cells(lessons.read_notebook(name)):
                 tags = set(lessons.tags(cell))
+                self.tags |= tags
                 if tags & SHARED:
                     shell.run_cell(definitions(cell.source)).raise_error()
-                elif tags & PIPELINES:
+                elif tags & self.run:
                     shell.run_cell(cell.source).raise_error()
+                elif name not in lessons.OLD and ("copy" in tags or lessons.shared_tag(cell)):
+                    functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+                    shell.run_cell(only(cell.source, functions)).raise_error()
                 if not repeated and {"train_images", "train_labels"} <= self.names.keys():
                     for array in ("train_images", "train_labels"):
                         self.names[array] = np.concatenate([self.names[array]] * copies)
@@ -87,52 +123,119 @@ class Lesson:
         loaded = [sys.modules[name] for name in LIBRARIES if name in sys.modules]
         return found | {library.__name__: library.__version__ for library in loaded}
 
+    def streams(self) -> dict[str, bool]:
+        """Which pipelines are streams of the contract, and not functions of an epoch."""
+        return {name: is_stream(self.names[f"{name}_batches"]) for name in ("tuned", "file")}
+
     def check(self) -> None:
         """Raises Refused if a pipeline loses, repeats or mis-types examples, or never shuffles."""
-        check_tuned(self.names["tuned_batches"], mnist_records())
-        check_files(functools.partial(self.names["file_batches"], self.names["PHOTOS"]))
+        tuned, file_batches = self.names["tuned_batches"], self.names["file_batches"]
+        if is_stream(tuned):
+            for case in contract.CASES:
+                contract.check_case(tuned, case, self.names.get("dataset_of"))
+            self._check_mnist()
+        else:
+            check_tuned(tuned, mnist_records())
+        if is_stream(file_batches):
+            with tempfile.TemporaryDirectory() as folder:
+                contract.check_files(file_batches, Path(folder))
+        else:
+            check_files(functools.partial(file_batches, self.names["PHOTOS"]))
+
+    def _check_mnist(self) -> None:
+        arrays = self.names["train_images"], self.names["train_labels"]
+        if set(records(*arrays)) != mnist_records():
+            raise Refused("train_images and train_labels are not MNIST's.")
+        tuned = functools.partial(self.names["tuned_batches"], *self._data())
+        stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, seed=0)
+        contract.check_stream(stream, start=BATCHES + 7, processes=2)
+
+    def _data(self) -> tuple:
+        """What the pipelines of a rewritten lesson take first: two arrays, or one dataset."""
+        arrays = self.names["train_images"], self.names["train_labels"]
+        if "dataset_of" not in self.names:
+            return arrays
+        if not hasattr(self, "dataset"):
+            self.dataset = self.names["dataset_of"](*arrays)
+        return (self.dataset,)
+
+    def _epoch(self, number: int) -> Iterable:
+        """The batches of one epoch of `tuned_batches`."""
+        tuned = self.names["tuned_batches"]
+        if not is_stream(tuned):
+            return tuned(number)
+        steps = len(self.names["train_images"]) // BATCH
+        stream = tuned(*self._data(), BATCH, 0, start=number * steps)
+        return itertools.islice(stream, steps)
+
+    def _batches(self, pipeline: str) -> Iterator:
+        """The batches of a pipeline without end: its epochs, or one seed's stream, or several."""
+        batches = self.names[pipeline]
+        if is_stream(batches):
+            parts = (batches(*self._data(), BATCH, seed) for seed in itertools.count())
+        else:
+            parts = map(batches, itertools.count())
+        return itertools.chain.from_iterable(parts)
 
     def first_batch(self) -> float:
         """Seconds to the first batch of `tuned_batches`, in a process that has had none."""
         start = time.perf_counter()
-        next(iter(self.names["tuned_batches"](0)))
+        next(iter(self._epoch(0)))
         return time.perf_counter() - start
 
     def throughput(self, pipeline: str, seconds: float) -> float:
-        """Images per second of a pipeline, by the lesson's own stopwatch."""
-        return self.names["throughput"](self.names[pipeline], seconds)
+        """Images per second of a pipeline."""
+        return rate(self._batches(pipeline), seconds)
 
-    def gather_throughput(self, seconds: float) -> float:
+    def has_short_answer(self) -> bool:
+        """Whether the short answer's `batches` takes (images, labels, batch_size, seed)."""
+        if "short-answer" not in self.tags:
+            return False
+        try:
+            inspect.signature(self.names["batches"]).bind(*self._data(), BATCH, 0)
+        except (KeyError, TypeError):
+            return False
+        return True
+
+    def gather_throughput(self, seconds: float, form: str = TAKE) -> float:
         """Images per second of a NumPy gather of all images, however many there are."""
         images, labels = self.names["train_images"], self.names["train_labels"]
+        gather = GATHERS[form]
 
-        def gathered(epoch):
-            order = np.random.default_rng(epoch).permutation(len(images))
-            for indices in order[: len(order) // BATCH * BATCH].reshape(-1, BATCH):
-                yield images[indices], labels[indices]
+        def gathered():
+            for epoch in itertools.count():
+                order = np.random.default_rng(epoch).permutation(len(images))
+                for indices in order[: len(order) // BATCH * BATCH].reshape(-1, BATCH):
+                    yield gather(images, indices), gather(labels, indices)
 
-        return self.names["throughput"](gathered, seconds)
+        return rate(gathered(), seconds)
 
     def file_throughput(self, workers: int, seconds: float) -> tuple[float, float]:
         """Images per second of `file_batches`, and the cores that it and its workers keep busy."""
-        began = []
-
-        def batches(epoch):
-            if epoch == 1:  # the stopwatch of the lesson starts here, with the workers there
-                began.append((processor_seconds(), time.perf_counter()))
-            return self.names["file_batches"](self.names["PHOTOS"], epoch=epoch, workers=workers)
-
-        collections.deque(batches(0), maxlen=0)  # starts them
-        speed = self.names["throughput"](batches, seconds)
-        used, start = began[0]
+        if workers not in self.photographs:  # one set of workers at a time
+            self.photographs.clear()
+            self.photographs[workers] = self._photographs(workers)
+        stream = self.photographs[workers]
+        collections.deque(itertools.islice(stream, WARM_UP), maxlen=0)
+        used, start = processor_seconds(), time.perf_counter()
+        speed = rate(stream, seconds)
         return speed, (processor_seconds() - used) / (time.perf_counter() - start)
+
+    def _photographs(self, workers: int) -> Iterator:
+        file_batches = self.names["file_batches"]
+        if is_stream(file_batches):
+            options = PHOTOS_BATCH, PHOTOS_SIZE, 0
+            return iter(file_batches(self.names["PHOTOGRAPHS"], *options, workers=workers))
+        folder = self.names["PHOTOS"]
+        epochs = (file_batches(folder, epoch=epoch, workers=workers) for epoch in itertools.count())
+        return itertools.chain.from_iterable(epochs)
 
     def epoch(self) -> float:
         """Seconds for a training epoch with `tuned_batches`, one batch ahead of the device."""
         step, on_device = self.names["train_step"], self.names["on_device"]
 
         def train(params, number):
-            for images, labels in on_device(self.names["tuned_batches"](number)):
+            for images, labels in on_device(self._epoch(number)):
                 params = step(params, images, labels)
             return params
 
@@ -143,16 +246,23 @@ class Lesson:
         import jax
 
         if "resident_epoch" not in self.names:  # once, so that it is compiled once
+            self.names.setdefault("BATCH_SIZE", BATCH)  # it reads that name
             exec(only(tagged("resident-epoch"), ast.FunctionDef), self.names)
         whole_epoch = self.names["resident_epoch"]
         resident = jax.device_put((self.names["train_images"], self.names["train_labels"]))
         return self._timed(lambda params, n: whole_epoch(params, jax.random.key(n), *resident))
 
+    def _params(self) -> list:
+        import jax
+
+        images, labels = self.names["train_images"], self.names["train_labels"]
+        sizes = images[0].size, 512, 512, int(labels.max()) + 1
+        return self.names["init_params"](jax.random.key(0), sizes)
+
     def _timed(self, train: Callable) -> float:
         import jax
 
-        params = self.names["init_params"](jax.random.key(0))
-        params = jax.block_until_ready(train(params, 0))  # compiles
+        params = jax.block_until_ready(train(self._params(), 0))  # compiles
         start = time.perf_counter()
         jax.block_until_ready(train(params, 1))
         return time.perf_counter() - start
@@ -165,12 +275,12 @@ class Lesson:
         jax.monitoring.register_event_duration_secs_listener(
             lambda event, *_, **__: events.append(event)
         )
-        params = jax.block_until_ready(self.names["init_params"](jax.random.key(0)))
+        params = jax.block_until_ready(self._params())
         jax.clear_caches()
         events.clear()
         crossed = 0
         for number in range(2):
-            for batch in self.names["on_device"](self.names["tuned_batches"](number)):
+            for batch in self.names["on_device"](self._epoch(number)):
                 crossed += sum(array.nbytes for array in batch)
                 params = self.names["train_step"](params, *batch)
         programs = sum(event.endswith("backend_compile_duration") for event in events)
@@ -250,18 +360,6 @@ def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
     """785 bytes for each example: its pixels and its label."""
     pixels = images.reshape(len(images), 784)
     return list(map(bytes, np.column_stack([pixels, labels.astype(np.uint8)])))
-
-
-def check_batch(batch: tuple, size: int, shape: tuple[int, ...]) -> None:
-    """Raises Refused unless the batch is (images uint8 (size, *shape), labels int32 (size,))."""
-    if len(batch) != 2:
-        raise Refused(f"a batch has {len(batch)} parts, not images and labels.")
-    expected = ("images", np.uint8, (size, *shape)), ("labels", np.int32, (size,))
-    for array, (name, dtype, whole) in zip(batch, expected, strict=True):
-        if not isinstance(array, np.ndarray):
-            raise Refused(f"{name} are a {type(array).__name__}, not a NumPy array.")
-        if (array.dtype, array.shape) != (dtype, whole):
-            raise Refused(f"{name} are {array.dtype} {array.shape}, not {dtype.__name__} {whole}.")
 
 
 def check_tuned(batches: Callable[[int], Iterable], truth: set[bytes]) -> None:

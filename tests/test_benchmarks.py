@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import time
 
 import numpy as np
 import pytest
@@ -184,6 +185,87 @@ def test_report_says_what_misses_and_what_disturbed():
 
     figures["numpy_images_s"] = [1_000_000.0, *[2_000_000.0] * (len(figures["epoch_s"]) - 1)]
     assert "varied from 1,000,000 to 2,000,000 images/s." in bench.report(results)
+
+
+def test_streams_are_held_to_their_own_marks():
+    results = copy.deepcopy(stored_results()[0])
+    figures = results["lessons"]["grain"]
+    figures["tuned_images_s"] = [speed * 0.8 for speed in figures["numpy_images_s"]]
+    photos = figures["photos"]["2"]
+    photos["images_s"] = [speed * 0.8 for speed in photos["limit_images_s"]]
+    assert "grain misses its mark" not in bench.report(results)  # as functions of an epoch
+    figures["streams"] = {"tuned": True, "file": True}
+    said = bench.report(results)
+    assert "grain misses its mark: 0.80 of the NumPy gather, not 0.9." in said
+    assert "0.80 of the same decoder in 2 processes, not 0.85." in said
+    assert bench.STREAM_MARKS.keys() == bench.TUNED_MARKS.keys()
+    assert all(bench.STREAM_MARKS[name] > mark for name, mark in bench.TUNED_MARKS.items())
+
+
+def test_report_names_the_reference_and_shows_the_short_answer():
+    results = copy.deepcopy(stored_results()[0])
+    figures = results["lessons"]["grain"]
+    line = tuned_line(results)
+    assert bench.FORM_BEFORE in line and "1,234,567" not in line  # results of before
+    figures |= {"numpy_form": in_process.TAKE, "short_images_s": [1_234_567.0]}
+    line = tuned_line(results)
+    assert in_process.TAKE in line and "1,234,567" in line
+
+
+def tuned_line(results) -> str:
+    lines = bench.tuned_table(results["lessons"]).splitlines()
+    return next(line for line in lines if line.split()[:1] == ["grain"])
+
+
+class Answers:
+    """A process that answers as a lesson would: one form of the gather is the fastest."""
+
+    name = "my_loader"
+
+    def __init__(self, short):
+        self.short = short
+        self.speeds = dict(zip(in_process.GATHERS, (1.0, 3.0, 2.0), strict=True))
+
+    def call(self, method, *arguments):
+        if method == "gather_throughput":
+            return self.speeds[arguments[1]]
+        return self.short if method == "has_short_answer" else 0.5
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_the_fastest_gather_is_the_reference(short):
+    answers = Answers(short)
+    figures = bench.alternate(answers, 2, 0.1)
+    assert figures["numpy_form"] == in_process.TAKE and figures["numpy_images_s"] == [3.0, 3.0]
+    assert figures["gathers_images_s"] == {form: [s, s] for form, s in answers.speeds.items()}
+    assert ("short_images_s" in figures) == short
+    assert figures["tuned_images_s"] == figures["first_images_s"] == [0.5, 0.5]
+
+
+def test_every_form_gathers_the_same():
+    indices = order(0)[3]
+    for gather in in_process.GATHERS.values():
+        assert np.array_equal(gather(IMAGES, indices), IMAGES[indices])
+        assert np.array_equal(gather(LABELS, indices), LABELS[indices])
+
+
+def test_rate_does_not_count_the_first_batch():
+    def stream():
+        time.sleep(0.3)
+        while True:
+            yield IMAGES[:64], LABELS[:64]
+            time.sleep(0.01)
+
+    assert 64 / 0.3 < in_process.rate(stream(), 0.1) < 64 / 0.01
+    with pytest.raises(in_process.Refused, match="ends while it is timed"):
+        in_process.rate(iter([(IMAGES[:1], LABELS[:1])]), 0.1)
+
+
+def test_signatures_tell_streams_from_functions_of_an_epoch():
+    assert in_process.is_stream(lambda images, labels, batch_size, seed, start=0: ())
+    assert in_process.is_stream(lambda folder, batch_size, size, seed, workers=0: ())
+    assert not in_process.is_stream(right)
+    assert not in_process.is_stream(photographs)
 
 
 def test_damaged_results_are_named(tmp_path):

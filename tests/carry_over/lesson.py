@@ -1,0 +1,37 @@
+"""A rewritten lesson in a process of its own: its cells on data that is not its own."""
+
+import tempfile
+from pathlib import Path
+
+from benchmarks import contract
+from benchmarks import lesson as in_process
+
+from . import cases
+
+
+class CarryOver(in_process.Lesson):
+    """A lesson with its setup, its pipelines and all else that a reader copies."""
+
+    run = in_process.PIPELINES | {"copy"}
+
+    def check_carry_over(self) -> list[str]:
+        """Raises Refused if a pipeline breaks a promise. Returns the tags of those it tried."""
+        dataset_of, tried = self.names.get("dataset_of"), []
+        if "short-answer" in self.tags and self.has_short_answer():
+            for case in contract.CASES:
+                if case.count >= case.batch_size:
+                    contract.check_idiom(self.names["batches"], case, dataset_of)
+            tried.append("short-answer")
+        if "tuned-pipeline" in self.tags:
+            tuned = self.names["tuned_batches"]
+            for case in contract.CASES:
+                contract.check_case(tuned, case, dataset_of)
+            cases.run(tuned, dataset_of)
+            if dataset_of:
+                contract.check_views(tuned, dataset_of)
+            tried.append("tuned-pipeline")
+        if "files-pipeline" in self.tags:
+            with tempfile.TemporaryDirectory() as folder:
+                contract.check_files(self.names["file_batches"], Path(folder))
+            tried.append("files-pipeline")
+        return tried
