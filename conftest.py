@@ -2,31 +2,17 @@
 
 With `--record` the run leaves a record in checked/, from which the site says what was checked.
 
-nbval runs a cell in two ways that nbclient, JupyterLab and Colab do not: it keeps no history, so
-that a trailing `;` does not silence a cell, and its kernels see that they run under pytest. Both
-are put right here, so that the outputs which `execute` stores are the ones that nbval gets.
+tools/nbval_patches.py makes nbval run a cell as `execute` does, and survive a kernel that dies.
 """
 
 from pathlib import Path
 
-import nbval.kernel
 import pytest
 from nbval.plugin import IPyNbCell
 
-from tools import lessons, record
+from tools import lessons, nbval_patches, record
 
 ROOT = Path(__file__).resolve().parent
-start_new_kernel = nbval.kernel.start_new_kernel
-
-
-def start_kernel_like_execute(*args, **kwargs):
-    return start_new_kernel(*args, env=lessons.kernel_environment(), **kwargs)
-
-
-def execute_cell_with_history(self, cell_input, allow_stdin=None):
-    return self.kc.execute(
-        cell_input, store_history=True, allow_stdin=allow_stdin, stop_on_error=False
-    )
 
 
 def pytest_addoption(parser):
@@ -40,8 +26,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
-    nbval.kernel.start_new_kernel = start_kernel_like_execute
-    nbval.kernel.RunningKernel.execute_cell_input = execute_cell_with_history
+    nbval_patches.apply()
     if config.option.nbval_lax:
         raise pytest.UsageError("these notebooks are compared strictly: use --nbval alone.")
     if config.option.nbval_sanitize_with is None:

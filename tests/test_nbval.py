@@ -1,6 +1,8 @@
 """The checking itself: what nbval compares, and that a changed fact cannot pass."""
 
+import contextlib
 import re
+import time
 from copy import deepcopy
 
 import nbformat
@@ -62,12 +64,12 @@ def test_every_corrupted_fact_fails_the_comparison(request, name):
     assert facts > 20
 
 
-def write(repository, cells):
+def write(repository, cells, name="tiny"):
     """A notebook made of code cells. It is not in notebooks/, so it needs no data."""
     notebook = new_notebook(
         cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     )
-    path = repository / "tiny.ipynb"
+    path = repository / f"{name}.ipynb"
     nbformat.write(notebook, path)
     return path
 
@@ -94,6 +96,15 @@ def test_a_true_output_passes_and_a_corrupted_one_fails(strict_run):
     assert strict_run(ran("print(6 * 7)", "42\n")).returncode == 0
     done = strict_run(ran("print(6 * 7)", "43\n"))
     assert done.returncode == 1 and "Cell outputs differ" in done.stdout
+
+
+def test_a_proof_with_a_corrupted_output_fails(strict_run):
+    folded = {"tags": ["proof"], "cellView": "form", "jupyter": {"source_hidden": True}}
+    proof = "# @title Proof: it is 42\nprint(6 * 7)"
+    assert strict_run(ran(proof, "42\n", **folded)).returncode == 0
+    assert strict_run(ran(proof, "43\n", **folded)).returncode == 1
+    false = ran("# @title Proof: it is 43\nassert 6 * 7 == 43", **folded)
+    assert strict_run(false).returncode == 1
 
 
 def test_another_measurement_passes_and_another_unit_fails(strict_run):
@@ -179,3 +190,157 @@ def test_without_a_home_the_libraries_import_in_silence(strict_run):
     libraries = "import jax, torch, torchvision, tensorflow_datasets, grain, datasets, matplotlib"
     done = strict_run(ran(libraries), env={"HOME": "/proc/no-home"})
     assert done.returncode == 0, done.stdout
+
+
+# Busy machines and dying kernels ---------------------------------------------------------------
+
+DIES = {
+    "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "crashed": "import ctypes; ctypes.string_at(0)",
+    "exited": "import os; os._exit(3)",
+}
+CAUSES = {
+    "killed": "signal SIGKILL: perhaps the system ran out of memory",
+    "crashed": "signal SIGSEGV: compiled code crashed",
+    "exited": "exit code 3",
+}
+LEAVES_ITS_PROCESSES = """
+import os, subprocess
+child = subprocess.Popen(["sleep", "600"])
+with open("processes", "a") as file:
+    print(os.getpid(), child.pid, file=file)
+"""
+
+
+def left(repository):
+    """The processes that the cells wrote down, of which none may run any more."""
+    processes = []
+    for number in (repository / "processes").read_text().split():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes.append(psutil.Process(int(number)))
+    return [p for p in processes if p.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2", "--dist=loadfile"]])
+def test_a_dead_kernel_ends_its_notebook_at_once_and_no_other(repository, python, workers):
+    for name, source in DIES.items():
+        write(repository, [ran(LEAVES_ITS_PROCESSES), ran(source), ran("2"), ran("3")], name)
+    write(repository, [ran("print(1)", "1\n"), ran("print(2)", "2\n")], "sound")
+    names = [f"{name}.ipynb" for name in (*DIES, "sound")]
+    started = time.perf_counter()
+    done = python("-m", "pytest", "--nbval", *workers, *names, cwd=repository)
+    assert time.perf_counter() - started < 120  # seconds here, and a cell may take 600
+    assert "3 failed, 5 passed, 6 skipped" in done.stdout, done.stdout
+    for name, cause in CAUSES.items():
+        assert f"{name}.ipynb: the kernel died in cell 1 ({cause})\n" in done.stdout
+        assert done.stdout.count(f"the kernel died in cell 1 ({cause})") == 2  # failed; skipped
+    assert left(repository) == []
+
+
+SLOW = {
+    "interrupted": "import time; time.sleep(600)",
+    "the interrupt is caught": """
+import time
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    pass
+""",
+    "the interrupt is shown, and the cell goes on": """
+import time
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    get_ipython().showtraceback()
+time.sleep(600)
+""",
+    "it prints for ever": """
+import time
+while True:
+    try:
+        time.sleep(0.5)
+        print(1)
+    except KeyboardInterrupt:
+        pass
+""",
+    "an error, and no sign of its end": """
+get_ipython().showtraceback((ValueError, ValueError("an error"), None))
+import sys, time
+sys.stdout.flush_timeout = sys.stderr.flush_timeout = 0
+get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(600))
+""",
+}
+
+
+@pytest.mark.parametrize("why", SLOW)
+def test_a_cell_that_runs_too_long_ends_its_notebook_with_one_sentence(strict_run, repository, why):
+    cells = [ran(LEAVES_ITS_PROCESSES + SLOW[why]), ran("print(2)", "2\n")]
+    done = strict_run(*cells, options=["--nbval-cell-timeout=3"])
+    assert "tiny.ipynb: cell 0 did not end within 3 s\n" in done.stdout, done.stdout
+    assert "1 failed, 1 skipped" in done.stdout and "plugin exception" not in done.stdout
+    assert left(repository) == []
+
+
+def test_the_sign_that_a_cell_ended_may_come_late(strict_run):
+    late = """
+import sys, time
+sys.stdout.flush_timeout = sys.stderr.flush_timeout = 0  # the reply does not wait
+get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(7))
+"""
+    done = strict_run(ran(late))
+    assert done.returncode == 0, done.stdout
+
+
+def test_thousands_of_outputs_arrive(strict_run):
+    count = "for i in range(20_000):\n    print(i, flush=True)"
+    done = strict_run(ran(count, "".join(f"{i}\n" for i in range(20_000))))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def when_kernels_start(tmp_path):
+    """Let every kernel run the code before its first cell. Returns the environment for it."""
+
+    def prepare(source):
+        startup = tmp_path / "ipython/profile_default/startup"
+        startup.mkdir(parents=True)
+        (startup / "first.py").write_text(source)
+        return {"IPYTHONDIR": str(tmp_path / "ipython")}
+
+    return prepare
+
+
+def test_a_kernel_that_dies_while_it_starts_is_started_once_more(strict_run, when_kernels_start):
+    once = """
+import os, pathlib
+if not pathlib.Path("started").exists():
+    pathlib.Path("started").touch()
+    os._exit(1)
+"""
+    done = strict_run(ran("print(1)", "1\n"), env=when_kernels_start(once))
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_kernel_may_be_slow_while_it_starts(strict_run, when_kernels_start):
+    second_answer_is_slow = """
+import time
+handlers, answers = get_ipython().kernel.shell_handlers, []
+answer = handlers["kernel_info_request"]
+def slow(*arguments):
+    answers.append(1)
+    time.sleep(11 if len(answers) == 2 else 0)
+    return answer(*arguments)
+handlers["kernel_info_request"] = slow
+"""
+    done = strict_run(ran("print(1)", "1\n"), env=when_kernels_start(second_answer_is_slow))
+    assert done.returncode == 0, done.stdout
+
+
+def test_another_nbval_stops_the_run_with_one_sentence(strict_run, repository):
+    (repository / "other_nbval.py").write_text(
+        "import nbval.kernel\ndel nbval.kernel.RunningKernel.get_message"
+    )
+    done = strict_run(ran("print(1)", "1\n"), options=["-p", "other_nbval"])
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "this nbval has no RunningKernel.get_message, which tools/nbval_pat" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

@@ -177,6 +177,10 @@ FAULTS = {
         edit_md("## Make it fast", code("clear_output()") + "\n## Make it fast"),
         "says clear_output, whose output nbval does not compare",
     ),
+    "display updated later": (
+        edit_md("## Make it fast", code("update_display(1)") + "\n## Make it fast"),
+        "says update_display, whose output nbval does not compare",
+    ),
     "display updated": (
         edit_md("## Make it fast", code("display(1, display_id=True)") + "\n## Make it fast"),
         "says display_id, whose output nbval does not compare",

@@ -46,7 +46,7 @@ FILLER = re.compile(
     r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
 )
 # nbval leaves both out of its comparison.
-UNCOMPARED_CALL = re.compile(r"\b(clear_output|update_display)\(|\b(display_id)=")
+UNCOMPARED_CALL = re.compile(r"\b(clear_output|update_display)\(|\b(display_id)\s*=(?!=)")
 NOT_WORDS = re.compile(
     r"^(`{3,}).*?^\1`*$|^\|[^\n]*$|<details>.*?</details>|<[^>]+>|\]\([^)]*\)",
     re.MULTILINE | re.DOTALL,
