@@ -89,6 +89,37 @@ def test_a_lesson_that_changed_since_says_so(monkeypatch):
     assert line.index("Another") < line.index("A machine") < line.index("before its last change")
 
 
+def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
+    def figures(name, differ):
+        digest = lessons.digest(lessons.read_notebook(name))
+        return {"passed": 30, "differ": differ, "digest": digest}
+
+    run = {name: figures(name, {}) for name in lessons.in_order()}
+    record = {
+        "published": "2026-08-19",
+        "versions": {"python": "3.13", "jax": "0.7.2"},
+        "lessons": run,
+    }
+    monkeypatch.setattr(site_pages, "COLAB", tmp_path / "cpu.json")
+
+    def said():
+        site_pages.COLAB.write_text(json.dumps(record))
+        return site_pages.colab("notebooks")
+
+    count = len(run)
+    assert said().endswith(f"without a GPU: {count} of {count} lessons hold whole.")
+    assert "published on 2026-08-19 (Python 3.13, JAX 0.7.2)" in said()
+    run["grain"] = figures("grain", {"import grain": "ValueError"})
+    del run["many_devices"]
+    run["dlpack_zero_copy"]["digest"] = "of another notebook"
+    assert said().endswith(
+        f"{count - 3} of {count} lessons hold whole. "
+        "What differs: 1 of 31 cells of [](notebooks/grain.ipynb). "
+        "Not run there since the last change: [](notebooks/dlpack_zero_copy.ipynb), "
+        "[](notebooks/many_devices.ipynb)."
+    )
+
+
 def test_the_line_stands_under_the_title_and_the_cells_stay_as_they_are():
     stored = json.loads(lessons.notebook_path("grain").read_text())
     shown = json.loads(site_pages.with_line(json.dumps(stored), "grain"))

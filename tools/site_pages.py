@@ -1,7 +1,8 @@
 """What the site says beside the lessons: taken from the notebooks, and from records of test runs.
 
-A Sphinx extension. It replaces `<!-- checked -->` and `<!-- traps -->` in pages/, puts under the
-title of each lesson where and when it was checked, and folds proofs and solutions to their titles.
+A Sphinx extension. It replaces `<!-- checked -->`, `<!-- colab -->` and `<!-- traps -->` on the
+pages, puts under the title of each lesson where and when it was checked, and folds proofs and
+solutions to their titles.
 """
 
 import json
@@ -16,7 +17,8 @@ from tools import lessons
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 HOLDS = "\N{CHECK MARK} Holds:"
-GENERATED = ["pages/checked", "pages/troubleshooting"]
+GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
+COLAB = lessons.ROOT / "checked" / "colab" / "cpu.json"  # tools/colab.py writes it
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -36,8 +38,11 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
         source[0] = with_folds(with_line(source[0], name), name)
+    elif page == "index":
+        source[0] = source[0].replace("<!-- colab -->", colab("notebooks"))
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
+        source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
     elif page == "pages/troubleshooting":
         source[0] = source[0].replace("<!-- traps -->", "\n\n".join(traps()))
 
@@ -151,6 +156,32 @@ def checked() -> Iterator[str]:
             "No run on a GPU is recorded yet. Cells that need one have no output, and say so; "
             "everything else on the pages holds without one."
         )
+
+
+def colab(notebooks: str) -> str:
+    """Which lessons hold with the versions that Colab has. `notebooks`: the way to their pages."""
+    record = json.loads(COLAB.read_text())
+    whole, parts, not_run = [], [], []
+    for name in lessons.in_order():
+        figures = record["lessons"].get(name, {})
+        link = f"[]({notebooks}/{name}.ipynb)"
+        if figures.get("digest") != lessons.digest(lessons.read_notebook(name)):
+            not_run.append(link)
+        elif differ := len(figures["differ"]):
+            parts.append(f"{differ} of {differ + figures['passed']} cells of {link}")
+        else:
+            whole.append(link)
+    versions = record["versions"]
+    said = (
+        f"Run there as it stands, on the versions that Colab published on {record['published']} "
+        f"(Python {versions['python']}, JAX {versions['jax']}), without a GPU: "
+        f"{len(whole)} of {len(lessons.in_order())} lessons hold whole."
+    )
+    if parts:
+        said += f" What differs: {'; '.join(parts)}."
+    if not_run:
+        said += f" Not run there since the last change: {', '.join(not_run)}."
+    return said
 
 
 def traps() -> Iterator[str]:
