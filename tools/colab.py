@@ -55,6 +55,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "images, labels = next(file_batches(PHOTOS, epoch=0, workers=2))": GRAIN_WARNS,
         "def in_threads(epoch):": GRAIN_WARNS,
         "def epoch_from(workers):": GRAIN_WARNS,
+        "one = grain.MultiprocessingOptions(num_workers=1)": GRAIN_WARNS,
         "two = grain.MultiprocessingOptions(num_workers=2)": GRAIN_WARNS,
         "import cloudpickle": GRAIN_WARNS,
     },
