@@ -107,7 +107,7 @@ def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
         return site_pages.colab("notebooks")
 
     count = len(run)
-    assert said().endswith(f"without a GPU: {count} of {count} lessons hold whole.")
+    assert said().endswith(f"without a GPU, {count} of {count} lessons hold whole.")
     assert "published on 2026-08-19 (Python 3.13, JAX 0.7.2)" in said()
     run["grain"] = figures("grain", {"import grain": "ValueError"})
     del run["many_devices"]
@@ -115,7 +115,7 @@ def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
     assert said().endswith(
         f"{count - 3} of {count} lessons hold whole. "
         "What differs: 1 of 31 cells of [](notebooks/grain.ipynb). "
-        "Not run there since the last change: [](notebooks/dlpack_zero_copy.ipynb), "
+        "Not run with them since the last change: [](notebooks/dlpack_zero_copy.ipynb), "
         "[](notebooks/many_devices.ipynb)."
     )
 

@@ -173,14 +173,14 @@ def colab(notebooks: str) -> str:
             whole.append(link)
     versions = record["versions"]
     said = (
-        f"Run there as it stands, on the versions that Colab published on {record['published']} "
-        f"(Python {versions['python']}, JAX {versions['jax']}), without a GPU: "
+        f"With the versions that Colab published on {record['published']} "
+        f"(Python {versions['python']}, JAX {versions['jax']}), without a GPU, "
         f"{len(whole)} of {len(lessons.in_order())} lessons hold whole."
     )
     if parts:
         said += f" What differs: {'; '.join(parts)}."
     if not_run:
-        said += f" Not run there since the last change: {', '.join(not_run)}."
+        said += f" Not run with them since the last change: {', '.join(not_run)}."
     return said
 
 
