@@ -123,7 +123,23 @@ def test_a_proof_is_folded_to_its_title(server, browser):
     assert fold.is_visible() and not code.is_visible()
     fold.click()
     assert page.get_by_text(proof.source.splitlines()[-1]).first.is_visible()
+    wait_for_connections(server, 1)  # whoever opens a notebook starts a kernel
     page.close()
+    wait_for_connections(server, 0)
+    [session] = server.ask("GET", "api/sessions")
+    server.ask("DELETE", f"api/sessions/{session['id']}")
+    assert server.ask("GET", "api/kernels") == []
+
+
+def wait_for_connections(server: Server, count: int) -> None:
+    """Until the only kernel is idle and has so many connections: to end it earlier is an error."""
+    end = time.monotonic() + START_S
+    while time.monotonic() < end:
+        found = [(k["execution_state"], k["connections"]) for k in server.ask("GET", "api/kernels")]
+        if found == [("idle", count)]:
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"the kernels are {found}, not one with {count} connections")
 
 
 @pytest.mark.parametrize("name", lessons.names())
