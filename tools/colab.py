@@ -42,8 +42,7 @@ from tools import execute, lessons, machine
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
 PINS = lessons.ROOT / "colab.txt"
-# Not beside the records of the machines: this one is of versions, whatever the machine.
-RECORD = lessons.ROOT / "checked" / "colab" / "cpu.json"
+RECORD = lessons.COLAB_RECORD
 WORK = lessons.ROOT / "_build" / "colab"
 
 # The cells that cannot hold in Colab: lesson, first line of the cell, why. A run is green when

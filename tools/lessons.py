@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MD = ROOT / "md"
 NOTEBOOKS = ROOT / "notebooks"
 SANITIZER = ROOT / "nbval_sanitize.cfg"
+# What passed with Colab's versions: not beside the records of machines, as any machine will do.
+COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
 SHARED_OWNER = "pytorch_dataloader"
 GPU_TAG = "requires-gpu"
 # The lessons that are not yet rewritten to the contract of CONTRIBUTING.md. It shrinks to nothing.
@@ -51,9 +53,9 @@ TAGS = {
 }
 SHARED = "shared-"
 
+FOLDING = ("cellView", "jupyter")  # the metadata that fold a cell in Colab and in JupyterLab
 # How the first line of a folded cell begins. Colab shows the line as the title of a form, and the
 # site as the words that one click opens.
-FOLDING = ("cellView", "jupyter")  # the metadata that fold it in Colab and in JupyterLab
 TITLES = {"proof": "# @title Proof: ", "exercise": "# @title Show the solution"}
 
 # The pictures and views that nbval leaves out of its comparison.

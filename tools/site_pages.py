@@ -18,7 +18,7 @@ from tools import lessons
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 HOLDS = "\N{CHECK MARK} Holds:"
 GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
-COLAB = lessons.ROOT / "checked" / "colab" / "cpu.json"  # tools/colab.py writes it
+COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
