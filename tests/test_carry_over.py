@@ -25,7 +25,7 @@ from PIL import Image
 
 from benchmarks import bench, contract
 from benchmarks.contract import Case, Refused
-from tools import lessons
+from tools import check, lessons
 
 # Of torchvision's decoder, at each call: the lessons use it as long as it is there.
 pytestmark = pytest.mark.filterwarnings("ignore:The image decoding and encoding capabilities")
@@ -806,7 +806,7 @@ def test_a_rewritten_lesson_carries_over(name, monkeypatch):
 
 def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
     """The template of new lessons, right and with a count of MNIST, in a copy of the repository."""
-    right = (workshop / "tools" / "lesson_template.md").read_text()
+    right = check.with_shared_cells((workshop / "tools" / "lesson_template.md").read_text())
     wrong = right.replace("len(images), batch_size, *part", "60_000, batch_size, *part")
     assert wrong != right
     for name, source in {"tiny_right": right, "tiny_wrong": wrong}.items():

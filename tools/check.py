@@ -226,9 +226,16 @@ def check_prose(markdown: str) -> Iterator[str]:
 
 
 def shared_cells() -> dict[str, str]:
-    """The source of each shared cell, by its tag, as the owner has it."""
-    cells = lessons.code_cells(lessons.read_md(lessons.SHARED_OWNER))
-    return {tag: cell.source for cell in cells if (tag := lessons.shared_tag(cell))}
+    """The source of each shared cell, by its tag, as its owner has it.
+
+    What only lessons.OLD still share belongs to the first of them.
+    """
+    found = {}
+    for name in [lessons.SHARED_OWNER, *sorted(lessons.OLD)]:
+        for cell in lessons.code_cells(lessons.read_md(name)):
+            if tag := lessons.shared_tag(cell):
+                found.setdefault(tag, cell.source)
+    return found
 
 
 def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:

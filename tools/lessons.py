@@ -30,7 +30,6 @@ OLD = {
     "grain",
     "huggingface_datasets",
     "many_devices",
-    "pytorch_dataloader",
     "tensorflow_datasets",
     "tf_data_to_numpy",
 }
