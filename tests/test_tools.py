@@ -138,15 +138,15 @@ FAULTS = {
     ),
     "long main path": (
         edit_md("## The short answer", "## The\n" + code("1") * 25 + "\n## Answer"),
-        "code cells in its main path: 25 at most",
+        "visible code cells in its main path: 16 at most",
     ),
     "no minutes": (edit_md("**How long.**", "**Long.**"), "says no `**How long.** 20 minutes to"),
     "wrong minutes": (
-        edit_md("**How long.** 35", "**How long.** 20"),
-        "gives pytorch_dataloader 20 minutes to read, and it takes 35",
+        edit_md("**How long.** 20", "**How long.** 35"),
+        "gives pytorch_dataloader 35 minutes to read, and it takes 20",
     ),
     "proof without a title": (
-        edit_md("# @title Proof: each", "# Each"),
+        edit_md("# @title Proof: digits", "# Digits"),
         "has the tag proof: its first line begins with `# @title Proof:`",
     ),
     "title without a fold": (
@@ -166,12 +166,12 @@ FAULTS = {
         "its metadata do not follow from its tags",
     ),
     "name of a proof": (
-        edit_md("## Make it fast", code("print(left_out)") + "\n## Make it fast"),
-        "needs the name left_out, which a proof defines",
+        edit_md("## Make it fast", code("print(records)") + "\n## Make it fast"),
+        "needs the name records, which a proof defines",
     ),
     "name of a proof in a function": (
-        edit_md("## Make it fast", code("def f():\n    return left_out") + "\n## Make it fast"),
-        "needs the name left_out, which a proof defines",
+        edit_md("## Make it fast", code("def f():\n    return records") + "\n## Make it fast"),
+        "needs the name records, which a proof defines",
     ),
     "output cleared": (
         edit_md("## Make it fast", code("clear_output()") + "\n## Make it fast"),
@@ -214,12 +214,12 @@ CONTRACT = {
     "an assert in a cell to copy": (
         "What only",
         code("assert 1"),
-        "asserts in code cell 21, which",
+        "asserts in code cell 22, which",
     ),
     "an assert in a module": (
         "What only",
         code("%%writefile a.py\nassert 1"),
-        "asserts in code cell 21, which",
+        "asserts in code cell 22, which",
     ),
     "an assert in a proof": ("What only", code("# @title Proof: 1\nassert 1", "proof"), None),
     "an assert in a trap": ("What only", code("assert 1", "trap"), None),
