@@ -32,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The image decoding and encoding 
 
 MANY = Case(50_000, 128, processes=4, start=777)
 ORDINARY = Case(1_010, 20, processes=2, start=57)
+GRAINY = Case(1_019, 20, processes=2, start=57)  # its halves make 51 and 50 batches of ten
 
 
 def refused(check, *arguments) -> str:
@@ -49,20 +50,40 @@ def torch_first():
 
 
 def corrected(name):
-    """What the module defines, and how many times fewer cases it tries: TensorFlow's graphs."""
+    """What the module defines, and how many times fewer cases it tries, where it is slow."""
     torch_first()
     module = importlib.import_module(f"carry_over.{name}")
-    return module.tuned_batches, getattr(module, "dataset_of", None), 4 if name[:2] == "tf" else 1
+    share = {"tf_stream": 4, "grain_stream": 8}.get(name, 1)
+    return module.tuned_batches, getattr(module, "dataset_of", None), share
 
 
 @pytest.mark.parametrize(
-    "name", ["numpy_stream", "torch_stream", "huggingface_stream", "tf_stream"]
+    "name", ["numpy_stream", "torch_stream", "grain_stream", "huggingface_stream", "tf_stream"]
 )
 def test_a_corrected_pipeline_passes(name):
     tuned, dataset_of, share = corrected(name)
     for case in (*contract.CASES, MANY):
         contract.check_case(tuned, case, dataset_of)
     cases.run(tuned, dataset_of, share)
+
+
+WRONG_ORDERS = {
+    "no usable": "2 processes lack .* of batch 57",
+    "repeat before batch": r"epoch \d gives .* again",
+    "repeat before shuffle": "epoch 0 gives .* again",
+    "slice before shuffle": "every epoch leaves out the same 19 examples",
+    "batch before shuffle": "leaves out the same|the shuffle is not whole|stay together",
+    "one order for every epoch": "epochs 0 and 1 have the same order",
+}
+
+
+@pytest.mark.parametrize(("order", "sentence"), WRONG_ORDERS.items(), ids=WRONG_ORDERS)
+def test_each_wrong_order_of_grain_is_refused(order, sentence):
+    from carry_over import grain_stream
+
+    assert WRONG_ORDERS.keys() == grain_stream.WRONG.keys()
+    tuned = grain_stream.pipeline(grain_stream.WRONG[order])
+    assert re.search(sentence, refused(contract.check_case, tuned, GRAINY))
 
 
 def test_tfds_loses_examples_of_other_numbers():
