@@ -49,6 +49,10 @@ WORK = lessons.ROOT / "_build" / "colab"
 # exactly these fail.
 GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same"
 KNOWN: dict[str, dict[str, str]] = {
+    "decode_photographs": {
+        "import absl.flags": GRAIN_WARNS,
+        "part = functools.partial": GRAIN_WARNS,
+    },
     "grain": {
         "import collections": GRAIN_WARNS,
         "images, labels = next(file_batches(PHOTOS, epoch=0, workers=2))": GRAIN_WARNS,

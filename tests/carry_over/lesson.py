@@ -34,4 +34,8 @@ class CarryOver(in_process.Lesson):
             with tempfile.TemporaryDirectory() as folder:
                 contract.check_files(self.names["file_batches"], Path(folder))
             tried.append("files-pipeline")
+        for name in ("decode_crop", "fast_crop"):
+            if name in self.names:
+                contract.check_decoder(self.names[name])
+                tried.append(name)
         return tried
