@@ -262,15 +262,21 @@ def alternate(lesson: Process, repetitions: int, seconds: float) -> dict:
 
 
 def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
-    """With 1, 2, … workers: the loader, and the same decoder in as many processes at once."""
-    found = {}
+    """With 1, 2, … workers: the loader, and the same decoder in as many processes at once.
+
+    `decoder_images_s` is one reference for all lessons: the decoder of one of them, the fastest
+    within its bound of pixels, in as many processes on the same files. It is shown, not judged.
+    """
+    found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
     one_thread = mock.patch.dict(os.environ, OMP_NUM_THREADS="1")
     for workers in worker_counts():
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
         names = ("images_s", "cores", "limit_images_s", "limit_cores")
-        figures = {name: [] for name in names}
-        with one_thread, ready(*[Process(lesson.name) for _ in range(workers)]) as others:
+        figures = {name: [] for name in (*names, "decoder_images_s")}
+        own = [Process(lesson.name) for _ in range(workers)]
+        of_all = [Process(in_process.DECODER, kind=in_process.Decoder) for _ in range(workers)]
+        with one_thread, ready(*own) as others, ready(*of_all) as decoders:
             for _ in range(repetitions):
                 speeds = [lesson.call("file_throughput", workers, seconds)]
                 for other in others:
@@ -281,6 +287,9 @@ def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[
                 )
                 for name, value in zip(names, sums, strict=True):
                     figures[name].append(value)
+                for decoder in decoders:
+                    decoder.ask("folder_throughput", folder, seconds)
+                figures["decoder_images_s"].append(sum(d.answer() for d in decoders))
         found[str(workers)] = figures
     return found
 
@@ -353,7 +362,8 @@ def report(results: dict) -> str:
         tuned_table(measured),
         "a training epoch with tuned_batches, and its multiple of resident data",
         epoch_table(measured),
-        "file_batches, and its share of the same decoder in as many processes at once",
+        "file_batches, and its share of the same decoder in as many processes at once; beside it "
+        f"the decoder of {in_process.DECODER}, one for all, in as many processes",
         photos_table(measured),
         "start: what the library adds to JAX, on the disk and when imported; seconds of the setup "
         "cells, then to the first batch of tuned_batches",
@@ -420,6 +430,8 @@ def photos_table(measured: dict) -> str:
                 "mark": files_mark(name, figures, workers) or "",
                 "busy cores": f"{median(photos['cores']):.1f}",
                 "limit's cores": f"{median(photos['limit_cores']):.1f}",
+                "one for all, images/s": speed(photos.get("decoder_images_s")),
+                "of it": of_the_decoder(photos),
                 "CPU ms an image": f"{cpu_ms(photos, 'cores', 'images_s'):.2f}",
                 "limit's": f"{cpu_ms(photos, 'limit_cores', 'limit_images_s'):.2f}",
             }
@@ -427,6 +439,12 @@ def photos_table(measured: dict) -> str:
             for workers, photos in figures["photos"].items()
         ]
     )
+
+
+def of_the_decoder(photos: dict) -> str:
+    """Results of before do not have the reference."""
+    measured = photos.get("decoder_images_s")
+    return spread(ratios(photos, "images_s", "decoder_images_s")) if measured else ""
 
 
 def start_table(measured: dict) -> str:

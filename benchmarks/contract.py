@@ -9,6 +9,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import io
 import itertools
 import math
 import re
@@ -749,6 +750,87 @@ def check_file_errors(file_batches: Callable, folder: Path, workers: int = 0) ->
         check_refusal(functools.partial(file_batches, path, batch_size, SIZE, 0), what, says)
     if len(take_all(file_batches(one, 1, SIZE, 0), 3)) != 3:
         raise Refused("1 photograph in batches of 1: ends, and a stream has no end.")
+
+
+def photographs_of_a_color() -> Iterator[tuple[str, tuple, bytes]]:
+    """What each is, its colour, and its bytes: sizes from 1 to 3,000 pixels, modes, two formats."""
+    colour, gray = (200, 120, 40), (136, 136, 136)
+    sizes = ((1, 1), (1, 9), (500, 3), (97, 113), (640, 480), (3000, 2000))
+    kinds = (("RGB", "JPEG"), ("L", "JPEG"), ("CMYK", "JPEG"), ("RGB", "PNG"), ("P", "PNG"))
+    for (mode, suffix), size in itertools.product((*kinds, ("RGBA", "PNG")), sizes):
+        used = gray if mode == "L" else colour
+        image = Image.new("RGB", size, used)
+        image = image.quantize(4) if mode == "P" else image.convert(mode)
+        what = f"a {mode} {suffix} of {size[0]} x {size[1]} pixels"
+        yield what, used, encoded(image, suffix)
+
+
+def encoded(image: Image.Image, suffix: str = "JPEG", **options) -> bytes:
+    options = options if suffix == "PNG" else {"quality": 95} | options
+    image.save(written := io.BytesIO(), suffix, **options)
+    return written.getvalue()
+
+
+def turned_ramps() -> Iterator[tuple[int, bytes]]:
+    """JPEGs of a ramp from left to right, each stored turned or mirrored by its EXIF note."""
+    ramp = np.linspace(0, 255, 600).round().astype(np.uint8)
+    upright = Image.fromarray(np.tile(ramp, (400, 1))).convert("RGB")
+    stored = Image.Transpose
+    back = (None, stored.FLIP_LEFT_RIGHT, stored.ROTATE_180, stored.FLIP_TOP_BOTTOM)
+    back += (stored.TRANSPOSE, stored.ROTATE_90, stored.TRANSVERSE, stored.ROTATE_270)
+    for note, transposition in enumerate(back, start=1):
+        exif = Image.Exif()
+        exif[0x0112] = note
+        image = upright if transposition is None else upright.transpose(transposition)
+        yield note, encoded(image, exif=exif)
+
+
+def check_decoder(decode: Callable) -> None:
+    """Raises Refused unless `decode(data, size, rng)` crops whatever photograph it gets."""
+
+    def crop(data: bytes, what: str, size: int = SIZE, seed: int = 0) -> np.ndarray:
+        try:
+            pixels = decode(data, size, np.random.default_rng(seed))
+        except Exception as error:
+            raise Refused(f"{what}: raises {type(error).__name__}: {first_line(error)}") from error
+        found = getattr(pixels, "dtype", None), getattr(pixels, "shape", None)
+        if found != (np.uint8, (size, size, 3)):
+            raise Refused(f"{what}: gives {found[0]} {found[1]}, not uint8 {(size, size, 3)}.")
+        return pixels.astype(int)
+
+    for what, colour, data in photographs_of_a_color():
+        for size in (1, SIZE, 224):
+            if np.abs(crop(data, what, size) - colour).max() > FLATNESS:
+                raise Refused(f"{what}: other colours.")
+    for note, data in turned_ramps():
+        ramp = crop(data, what := f"a photograph with the EXIF orientation {note}")
+        if ramp.std(0).max() > 3 or ramp.std(1).min() < 3:
+            raise Refused(f"{what}: does not come out upright.")
+    first, again, other = (crop(data, "a ramp", seed=seed) for seed in (1, 1, 2))
+    if not np.array_equal(first, again):
+        raise Refused("the same random numbers give other crops.")
+    if np.array_equal(first, other):
+        raise Refused("other random numbers give the same crop.")
+    bomb = bytearray(encoded(Image.new("RGB", (64, 64))))
+    start = bomb.index(b"\xff\xc0") + 5  # the height and width
+    bomb[start : start + 4] = np.array([60_000, 60_000], ">u2").tobytes()
+    png = encoded(Image.effect_noise((64, 64), 64), "PNG")
+    none = {
+        "no bytes": b"",
+        "text": b"Not a photograph.",
+        "half a JPEG": data[: len(data) // 2],
+        "half a PNG": png[: len(png) // 2],
+        "16 bits a channel": encoded(Image.fromarray(np.full((9, 9), 999, np.uint16)), "PNG"),
+        "a JPEG that promises gigapixels": bytes(bomb),
+    }
+    for what, no_photograph in none.items():
+        try:
+            decode(no_photograph, SIZE, np.random.default_rng(0))
+        except ValueError:
+            continue
+        except Exception as error:
+            raise Refused(f"{what}: raises {type(error).__name__}, not ValueError.") from error
+        raise Refused(f"{what}: gives a crop, without a ValueError.")
 
 
 def files_stream(file_batches: Callable, source: Photographs, batch_size: int, seed=3) -> Stream:

@@ -56,6 +56,8 @@ GATHERS = {
     'X.take(i, axis=0, mode="clip")': lambda array, i: array.take(i, axis=0, mode="clip"),
 }
 TAKE = "X.take(i, axis=0)"
+# The lesson whose decoder is the reference for the photographs of all lessons.
+DECODER = "decode_photographs"
 
 
 def is_stream(pipeline: Callable) -> bool:
@@ -230,6 +232,11 @@ class Lesson:
         epochs = (file_batches(folder, epoch=epoch, workers=workers) for epoch in itertools.count())
         return itertools.chain.from_iterable(epochs)
 
+    def photographs_folder(self) -> str:
+        """Where the photographs lie, seen from notebooks/."""
+        of_old = not is_stream(self.names["file_batches"])
+        return str(self.names["PHOTOS" if of_old else "PHOTOGRAPHS"])
+
     def epoch(self) -> float:
         """Seconds for a training epoch with `tuned_batches`, one batch ahead of the device."""
         step, on_device = self.names["train_step"], self.names["on_device"]
@@ -285,6 +292,17 @@ class Lesson:
                 params = self.names["train_step"](params, *batch)
         programs = sum(event.endswith("backend_compile_duration") for event in events)
         return {"bytes_an_epoch": crossed // 2, "programs": programs}
+
+
+class Decoder(Lesson):
+    """The fastest decoder within the bound of pixels that its lesson states, on any folder."""
+
+    def folder_throughput(self, folder: str, seconds: float) -> float:
+        """Images per second that one thread decodes, crops, resizes and flips."""
+        if folder not in self.photographs:
+            options = PHOTOS_BATCH, PHOTOS_SIZE, 0
+            self.photographs[folder] = iter(self.names["file_batches"](Path(folder), *options))
+        return rate(self.photographs[folder], seconds)
 
 
 class Exchange:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks import bench
+from benchmarks import bench, contract
 from benchmarks import lesson as in_process
 from tools import lessons, machine
 
@@ -215,6 +215,24 @@ def test_report_names_the_reference_and_shows_the_short_answer():
 def tuned_line(results) -> str:
     lines = bench.tuned_table(results["lessons"]).splitlines()
     return next(line for line in lines if line.split()[:1] == ["grain"])
+
+
+def test_report_shows_one_decoder_for_all_lessons():
+    results = copy.deepcopy(stored_results()[0])
+    photos = results["lessons"]["grain"]["photos"]["2"]
+    photos.pop("decoder_images_s", None)
+    assert bench.of_the_decoder(photos) == ""  # results of before
+    assert in_process.DECODER in bench.report(results)
+    photos["decoder_images_s"] = [4 * speed for speed in photos["images_s"]]
+    assert bench.of_the_decoder(photos) == "0.25 (0.25 to 0.25)"
+    assert "0.25 (0.25 to 0.25)" in bench.photos_table(results["lessons"])
+    assert "0.25" not in " ".join(bench.missed(results))  # shown, not judged
+
+
+def test_the_decoder_of_all_lessons_reads_any_folder(tmp_path):
+    contract.flat_photographs(tmp_path / "mixed", count=64)
+    with bench.ready(bench.Process(in_process.DECODER, kind=in_process.Decoder)) as [process]:
+        assert process.call("folder_throughput", str(tmp_path / "mixed"), 0.1) > 0
 
 
 class Answers:

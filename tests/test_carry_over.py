@@ -11,9 +11,11 @@ tries as many inputs, other ones each time. Without it there are 200, the same i
 
 import functools
 import importlib
+import io
 import itertools
 import operator
 import re
+from unittest import mock
 
 import jupytext
 import numpy as np
@@ -21,7 +23,7 @@ import pytest
 from carry_over import adapters, cases, numpy_stream, pillow_photographs
 from carry_over.lesson import CarryOver
 from carry_over.order import index_batches, listed, shown
-from PIL import Image
+from PIL import Image, ImageOps
 
 from benchmarks import bench, contract
 from benchmarks.contract import Case, Refused
@@ -794,6 +796,66 @@ def test_flat_photographs_are_as_documented(folders):
     for name, image in zip((int(path.stem) for path in shown_files), images, strict=True):
         away = np.abs(np.asarray(image.convert("RGB")).astype(int) - source.colours[name])
         assert away.max() <= contract.FLATNESS // 3, (name, away.max())
+
+
+# Decoders of single photographs ---------------------------------------------------------------
+
+
+def decoder(upright=ImageOps.exif_transpose, mode="RGB", errors=Exception, change=np.asarray):
+    """A corrected decoder, and those that break a promise by one argument."""
+
+    def decode(data, size, rng):
+        try:
+            with Image.open(io.BytesIO(data)) as opened:
+                if opened.mode.startswith("I"):
+                    raise OSError("it has 16 bits for each channel")
+                photograph = upright(opened).convert(mode).convert("RGB")
+        except errors as error:
+            raise ValueError(f"it cannot be decoded: {error}") from error
+        left, top = (int(rng.integers(side // 2 + 1)) for side in photograph.size)
+        box = left, top, left + -(-photograph.width // 2), top + -(-photograph.height // 2)
+        return change(photograph.resize((size, size), Image.Resampling.BILINEAR, box))
+
+    return decode
+
+
+def whole(image):
+    """The photograph, gray where its file ends too early."""
+    with mock.patch("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", True):
+        return ImageOps.exif_transpose(image)
+
+
+def test_a_corrected_decoder_passes():
+    contract.check_decoder(decoder())
+
+
+BROKEN_DECODERS = {
+    "leaves it turned": (decoder(upright=lambda image: image), "EXIF orientation [2-8]: does not"),
+    "is gray": (decoder(mode="L"), "a RGB JPEG of 1 x 1 pixels: other colours"),
+    "is BGR": (decoder(change=lambda i: np.asarray(i)[..., ::-1]), "other colours"),
+    "is float": (decoder(change=lambda i: np.asarray(i) / np.float32(1)), "gives float32"),
+    "adds alpha": (decoder(change=lambda i: np.asarray(i.convert("RGBA"))), r"\(1, 1, 4\), not"),
+    "raises what Pillow raises": (decoder(errors=()), "UnidentifiedImageError, not ValueError"),
+    "takes half": (
+        decoder(errors=OSError, upright=whole),
+        "half a JPEG: gives a crop",
+    ),
+    "crops as it likes": (
+        lambda data, size, rng: decoder()(data, size, np.random.default_rng()),
+        "the same random numbers give other crops",
+    ),
+    "never changes": (
+        lambda data, size, rng: decoder()(data, size, np.random.default_rng(0)),
+        "other random numbers give the same crop",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("decode", "sentence"), BROKEN_DECODERS.values(), ids=list(BROKEN_DECODERS)
+)
+def test_a_broken_decoder_is_refused(decode, sentence):
+    assert re.search(sentence, refused(contract.check_decoder, decode))
 
 
 # Lessons -------------------------------------------------------------------------------------

@@ -65,6 +65,13 @@ SAMPLES = {
         },
         ["3.4 times", "4 times as many bytes", "times (measured)", "3.4 times (computed)"],
     ),
+    " <number> cores (measured)": (
+        {
+            "16.7 cores (measured)": " <number> cores (measured)",
+            "needs  1,200 cores (measured).": "needs <number> cores (measured).",
+        },
+        ["2 cores", "cores (measured)", "4.9 cores (computed)", "v2 cores (measured)"],
+    ),
     "accuracy <percent>": (
         {
             "test accuracy 97.83%": "test accuracy <percent>",

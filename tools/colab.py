@@ -49,6 +49,10 @@ WORK = lessons.ROOT / "_build" / "colab"
 # exactly these fail.
 GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same"
 KNOWN: dict[str, dict[str, str]] = {
+    "decode_photographs": {
+        "import absl.flags": GRAIN_WARNS,
+        "part = functools.partial": GRAIN_WARNS,
+    },
     "grain": {
         "files, _, classes = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "# @title Proof: an epoch holds each class whole, and workers change no pixel": GRAIN_WARNS,

@@ -149,7 +149,7 @@ def test_search_finds(open_page):
     tab = open_page("search.html?q=forkserver")
     tab.wait_for_selector("#search-results li a")
     found = tab.eval_on_selector_all("#search-results li a", "links => links.map(a => a.href)")
-    assert any("notebooks/pytorch_dataloader.html" in link for link in found)
+    assert any("notebooks/workers_beside_jax.html" in link for link in found)
 
 
 def test_copy_button_copies_the_code_alone(open_page):
@@ -183,7 +183,8 @@ def test_a_proof_is_folded_to_its_title_and_one_click_opens_it(open_page, width,
         assert ": " in title.inner_text() and "@title" not in fold.inner_text()
         title.click()
         assert is_open(fold) and code.is_visible()
-        assert fold.locator(".cell_output").is_visible()
+        assert all(output.is_visible() for output in fold.locator(".cell_output").all())
+    assert proofs(tab).locator(".cell_output").count()
     tab.screenshot(path=SCREENSHOTS / f"proofs-{width}-{theme}.jpg", full_page=True, quality=80)
 
 
