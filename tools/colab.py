@@ -57,8 +57,8 @@ KNOWN: dict[str, dict[str, str]] = {
         "files, _, classes = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "# @title Proof: an epoch holds each class whole, and workers change no pixel": GRAIN_WARNS,
         "step = steps_alone(params, train_images[:128], train_labels[:128])": GRAIN_WARNS,
-        "import functools": GRAIN_WARNS,
-        "def three_ways(dataset, size):": GRAIN_WARNS,
+        "def stream_of(step=1, seed=0, batch_size=4, start=0, workers=0):": GRAIN_WARNS,
+        "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "import os": GRAIN_WARNS,
     },
 }
