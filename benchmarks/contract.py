@@ -14,6 +14,7 @@ import itertools
 import math
 import re
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -831,6 +832,30 @@ def check_decoder(decode: Callable) -> None:
         except Exception as error:
             raise Refused(f"{what}: raises {type(error).__name__}, not ValueError.") from error
         raise Refused(f"{what}: gives a crop, without a ValueError.")
+
+
+def check_store_smaller(store: Callable, listed: Callable, side: int = 120) -> None:
+    """Raises Refused unless `store(folder, to, side)` keeps each photograph, upright, in its class.
+
+    `listed(folder)` gives the files, their labels and the names of the classes.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, copies = Path(scratch, "photographs"), Path(scratch, "smaller")
+        flat_photographs(folder)
+        for note, data in turned_ramps():
+            (folder / CLASSES[0] / f"turned-{note}.jpg").write_bytes(data)
+        store(folder, copies, side)
+        (files, labels, classes), (stored, after, same) = listed(folder), listed(copies)
+        if [file.name + ".jpg" for file in files] != [file.name for file in stored]:
+            raise Refused("other files than those of the folder.")
+        if list(labels) != list(after) or classes != same:
+            raise Refused("other classes than those of the folder.")
+        for file in stored:
+            with Image.open(file) as image:
+                if min(image.size) > side:
+                    raise Refused(f"{file.name} has {image.size} pixels.")
+                if "turned" in file.name and image.width < image.height:
+                    raise Refused(f"{file.name} is not upright.")
 
 
 def files_stream(file_batches: Callable, source: Photographs, batch_size: int, seed=3) -> Stream:

@@ -227,15 +227,18 @@ class Lesson:
         file_batches = self.names["file_batches"]
         if is_stream(file_batches):
             options = PHOTOS_BATCH, PHOTOS_SIZE, 0
-            return iter(file_batches(self.names["PHOTOGRAPHS"], *options, workers=workers))
-        folder = self.names["PHOTOS"]
+            return iter(file_batches(self._folder(), *options, workers=workers))
+        folder = self._folder()
         epochs = (file_batches(folder, epoch=epoch, workers=workers) for epoch in itertools.count())
         return itertools.chain.from_iterable(epochs)
 
     def photographs_folder(self) -> str:
         """Where the photographs lie, seen from notebooks/."""
+        return str(self._folder())
+
+    def _folder(self) -> Path:
         of_old = not is_stream(self.names["file_batches"])
-        return str(self.names["PHOTOS" if of_old else "PHOTOGRAPHS"])
+        return self.names["PHOTOS" if of_old else "PHOTOGRAPHS"]
 
     def epoch(self) -> float:
         """Seconds for a training epoch with `tuned_batches`, one batch ahead of the device."""
@@ -299,10 +302,11 @@ class Decoder(Lesson):
 
     def folder_throughput(self, folder: str, seconds: float) -> float:
         """Images per second that one thread decodes, crops, resizes and flips."""
-        if folder not in self.photographs:
-            options = PHOTOS_BATCH, PHOTOS_SIZE, 0
-            self.photographs[folder] = iter(self.names["file_batches"](Path(folder), *options))
-        return rate(self.photographs[folder], seconds)
+        if self.names.get("PHOTOGRAPHS") != Path(folder):
+            self.names["PHOTOGRAPHS"] = Path(folder)
+            self.photographs.clear()
+        speed, _ = self.file_throughput(0, seconds)
+        return speed
 
 
 class Exchange:

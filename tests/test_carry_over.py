@@ -858,6 +858,49 @@ def test_a_broken_decoder_is_refused(decode, sentence):
     assert re.search(sentence, refused(contract.check_decoder, decode))
 
 
+def classes_in(folder):
+    return sorted(path.name for path in folder.iterdir() if shown(path))
+
+
+def with_classes(folder):
+    return *listed(folder), classes_in(folder)
+
+
+def store(upright=ImageOps.exif_transpose, most=120, classes=classes_in, suffix=".jpg"):
+    """A corrected copy with smaller photographs, and what breaks a promise by one argument."""
+
+    def store_smaller(folder, to, side):
+        for name in classes(folder):
+            (to / name).mkdir(parents=True)
+        for file in listed(folder)[0]:
+            image = upright(Image.open(file)).convert("RGB")
+            scale = min(1, most / min(image.size))
+            image = image.resize([max(1, round(scale * edge)) for edge in image.size])
+            image.save(to / file.parent.name / f"{file.name}{suffix}")
+
+    return store_smaller
+
+
+def test_a_corrected_store_passes():
+    contract.check_store_smaller(store(), with_classes)
+
+
+BROKEN_STORES = {
+    "leaves it turned": (store(upright=lambda image: image), "turned-5.jpg.jpg is not upright"),
+    "keeps it large": (store(most=10_000), "pixels"),
+    "leaves out an empty class": (
+        store(classes=lambda folder: [n for n in classes_in(folder) if n != contract.EMPTY]),
+        "other classes",
+    ),
+    "renames": (store(suffix=".png"), "other files"),
+}
+
+
+@pytest.mark.parametrize(("smaller", "sentence"), BROKEN_STORES.values(), ids=list(BROKEN_STORES))
+def test_a_broken_store_is_refused(smaller, sentence):
+    assert re.search(sentence, refused(contract.check_store_smaller, smaller, with_classes))
+
+
 # Lessons -------------------------------------------------------------------------------------
 
 

@@ -3,11 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from PIL import Image
-
 from benchmarks import contract
 from benchmarks import lesson as in_process
-from benchmarks.contract import Refused
 
 from . import cases
 
@@ -42,27 +39,6 @@ class CarryOver(in_process.Lesson):
                 contract.check_decoder(self.names[name])
                 tried.append(name)
         if "store_smaller" in self.names:
-            self.check_store_smaller(120)
+            contract.check_store_smaller(self.names["store_smaller"], self.names["photographs_in"])
             tried.append("store_smaller")
         return tried
-
-    def check_store_smaller(self, side: int) -> None:
-        """Raises Refused unless each photograph is there, small, upright and in its class."""
-        listed = self.names["photographs_in"]
-        with tempfile.TemporaryDirectory() as scratch:
-            folder, copies = Path(scratch, "photographs"), Path(scratch, "smaller")
-            contract.flat_photographs(folder)
-            for note, data in contract.turned_ramps():
-                (folder / contract.CLASSES[0] / f"turned-{note}.jpg").write_bytes(data)
-            self.names["store_smaller"](folder, copies, side)
-            (files, labels, classes), (stored, after, same) = listed(folder), listed(copies)
-            if [file.name + ".jpg" for file in files] != [file.name for file in stored]:
-                raise Refused("other files than those of the folder.")
-            if list(labels) != list(after) or classes != same:
-                raise Refused("other classes than those of the folder.")
-            for file in stored:
-                with Image.open(file) as image:
-                    if min(image.size) > side:
-                        raise Refused(f"{file.name} has {image.size} pixels.")
-                    if "turned" in file.name and image.width < image.height:
-                        raise Refused(f"{file.name} is not upright.")
