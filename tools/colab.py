@@ -54,10 +54,11 @@ KNOWN: dict[str, dict[str, str]] = {
         "part = functools.partial": GRAIN_WARNS,
     },
     "grain": {
-        "files, _, classes = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
+        "_, _, classes = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "# @title Proof: an epoch holds each class whole, and workers change no pixel": GRAIN_WARNS,
         "step = steps_alone(params, train_images[:128], train_labels[:128])": GRAIN_WARNS,
         "def stream_of(step=1, seed=0, batch_size=4, start=0, workers=0):": GRAIN_WARNS,
+        "import orbax.checkpoint as ocp": GRAIN_WARNS,
         "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "import os": GRAIN_WARNS,
     },
@@ -67,8 +68,8 @@ KNOWN: dict[str, dict[str, str]] = {
 NEEDED = """
 absl-py array_record attrs datasets dill flax fsspec grain ipykernel ipython ipywidgets jax jaxlib
 matplotlib multiprocess numpy opencv-python-headless optax orbax-checkpoint pandas pillow pip
-protobuf psutil pyarrow scikit-learn setuptools tensorflow tensorflow-datasets tokenizers torch
-torchdata torchvision transformers
+protobuf psutil pyarrow scikit-learn setuptools simplejpeg tensorflow tensorflow-datasets tokenizers
+torch torchcodec torchdata torchvision transformers
 """
 # What a GPU runtime has beside that: no lesson runs with it here, so it is only noted.
 GPU = ["cupy-cuda12x", "jax-cuda12-plugin"]
