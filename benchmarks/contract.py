@@ -9,6 +9,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import inspect
 import io
 import itertools
 import math
@@ -396,13 +397,20 @@ CASES = (
 )
 
 
-def check_case(tuned: Callable, case: Case, dataset_of: Callable | None = None) -> None:
-    """Raises Refused if `tuned` breaks a promise on the case, whose parameters are named.
+def takes_dataset(pipeline: Callable) -> bool:
+    """Whether its first argument, by its name, is a dataset in place of the two arrays."""
+    return next(iter(inspect.signature(pipeline).parameters)) == "dataset"
 
-    `dataset_of(images, labels)` makes what the pipeline takes in place of the two arrays.
-    """
+
+def given_to(pipeline: Callable, images, labels, dataset_of: Callable | None = None) -> tuple:
+    """What a pipeline takes first: two arrays, or what `dataset_of(images, labels)` makes."""
+    return (dataset_of(images, labels),) if takes_dataset(pipeline) else (images, labels)
+
+
+def check_case(tuned: Callable, case: Case, dataset_of: Callable | None = None) -> None:
+    """Raises Refused if `tuned` breaks a promise on the case, whose parameters are named."""
     images, labels = case.arrays()
-    given = (images, labels) if dataset_of is None else (dataset_of(images, labels),)
+    given = given_to(tuned, images, labels, dataset_of)
     source = Examples(images, labels)
     stream = Stream(functools.partial(tuned, *given), source, case.batch_size, case.seed)
     try:
@@ -417,7 +425,7 @@ def check_idiom(batches: Callable, case: Case, dataset_of: Callable | None = Non
     For the short answer of a lesson: whole batches, no example twice, none of them changed.
     """
     images, labels = case.arrays()
-    given = (images, labels) if dataset_of is None else (dataset_of(images, labels),)
+    given = given_to(batches, images, labels, dataset_of)
     source = Examples(images, labels)
     stream = Stream(
         lambda **_: batches(*given, case.batch_size, case.seed), source, case.batch_size, case.seed

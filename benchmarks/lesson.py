@@ -105,7 +105,7 @@ class Lesson:
                 self.tags |= tags
                 if tags & SHARED:
                     shell.run_cell(definitions(cell.source)).raise_error()
-                elif tags & self.run:
+                elif tags & self.run or "copy" in tags and cell.source.startswith("%%writefile"):
                     shell.run_cell(cell.source).raise_error()
                 elif name not in lessons.OLD and ("copy" in tags or lessons.shared_tag(cell)):
                     functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
@@ -148,14 +148,15 @@ class Lesson:
         arrays = self.names["train_images"], self.names["train_labels"]
         if set(records(*arrays)) != mnist_records():
             raise Refused("train_images and train_labels are not MNIST's.")
-        tuned = functools.partial(self.names["tuned_batches"], *self._data())
+        tuned = self.names["tuned_batches"]
+        tuned = functools.partial(tuned, *self._data(tuned))
         stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, seed=0)
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
 
-    def _data(self) -> tuple:
-        """What the pipelines of a rewritten lesson take first: two arrays, or one dataset."""
+    def _data(self, pipeline: Callable) -> tuple:
+        """What a pipeline of a rewritten lesson takes first: two arrays, or one dataset."""
         arrays = self.names["train_images"], self.names["train_labels"]
-        if "dataset_of" not in self.names:
+        if not contract.takes_dataset(pipeline):
             return arrays
         if not hasattr(self, "dataset"):
             self.dataset = self.names["dataset_of"](*arrays)
@@ -167,14 +168,18 @@ class Lesson:
         if not is_stream(tuned):
             return tuned(number)
         steps = len(self.names["train_images"]) // BATCH
-        stream = tuned(*self._data(), BATCH, 0, start=number * steps)
+        stream = tuned(*self._data(tuned), BATCH, 0, start=number * steps)
         return itertools.islice(stream, steps)
 
     def _batches(self, pipeline: str) -> Iterator:
         """The batches of a pipeline without end: its epochs, or one seed's stream, or several."""
         batches = self.names[pipeline]
         if is_stream(batches):
-            parts = (batches(*self._data(), BATCH, seed) for seed in itertools.count())
+            opened = batches(*self._data(batches), BATCH, 0)
+            if not isinstance(opened, Iterator):  # a loader: each time it is read, an epoch
+                return itertools.chain.from_iterable(itertools.repeat(opened))
+            others = (batches(*self._data(batches), BATCH, seed) for seed in itertools.count(1))
+            parts = itertools.chain([opened], others)
         else:
             parts = map(batches, itertools.count())
         return itertools.chain.from_iterable(parts)
@@ -190,11 +195,12 @@ class Lesson:
         return rate(self._batches(pipeline), seconds)
 
     def has_short_answer(self) -> bool:
-        """Whether the short answer's `batches` takes (images, labels, batch_size, seed)."""
+        """Whether the short answer's `batches` takes the data, batch_size and seed."""
         if "short-answer" not in self.tags:
             return False
         try:
-            inspect.signature(self.names["batches"]).bind(*self._data(), BATCH, 0)
+            batches = self.names["batches"]
+            inspect.signature(batches).bind(*self._data(batches), BATCH, 0)
         except (KeyError, TypeError):
             return False
         return True

@@ -29,7 +29,6 @@ OLD = {
     "feed_the_device",
     "huggingface_datasets",
     "many_devices",
-    "tensorflow_datasets",
     "tf_data_to_numpy",
 }
 
