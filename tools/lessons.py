@@ -30,7 +30,6 @@ OLD = {
     "huggingface_datasets",
     "many_devices",
     "tensorflow_datasets",
-    "tf_data_to_numpy",
 }
 
 TAGS = {
