@@ -29,7 +29,6 @@ OLD = {
     "feed_the_device",
     "huggingface_datasets",
     "many_devices",
-    "tf_data_to_numpy",
 }
 
 TAGS = {

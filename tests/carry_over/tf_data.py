@@ -1,0 +1,272 @@
+"""The cells to copy of the lesson on tf.data, on elements, sequences and rows of many kinds.
+
+It runs in a process of its own: TensorFlow and PyTorch do not share one in every order.
+"""
+
+import collections
+
+import hypothesis
+import numpy as np
+from hypothesis import strategies as st
+
+from benchmarks import contract
+from benchmarks.contract import Refused
+from tools import lessons
+
+from . import cases
+from .lesson import CarryOver
+
+Pair = collections.namedtuple("Pair", "x y")
+INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+OTHERS = ["bool", "float16", "bfloat16", "float32", "complex64"]
+REFUSED = ["string", "ragged", "sparse", "float64", "complex128", "window", "int64+", "uint64+"]
+SHAPES = [(), (0,), (3,), (2, 0), (2, 3)]
+
+# A leaf is (kind, shape, value); a structure holds leaves, None and ().
+LEAVES = st.tuples(st.sampled_from(INTEGERS + OTHERS), st.sampled_from(SHAPES), st.integers(0, 100))
+WRONG = st.tuples(st.sampled_from(REFUSED), st.just((3,)), st.just(1))
+
+
+class Leaf(collections.namedtuple("Leaf", "kind shape value")):
+    """One object to JAX: no tuple of three."""
+
+
+def trees(leaves: st.SearchStrategy) -> st.SearchStrategy:
+    leaf = leaves.map(lambda given: [Leaf(*given)])  # a list holds one leaf
+    names = st.sampled_from(["a", "b", "images", "label", "x y"])
+    return st.recursive(
+        leaf | st.none() | st.just(()),
+        lambda inner: (
+            st.dictionaries(names, inner, min_size=1, max_size=3)
+            | st.tuples(inner, inner)
+            | st.builds(Pair, inner, inner)
+            | st.dictionaries(names, inner, min_size=1).map(collections.OrderedDict)
+        ),
+        max_leaves=5,
+    )
+
+
+def filled(tree, make):
+    """The structure with `make(leaf)` in the place of each leaf."""
+    match tree:
+        case [Leaf() as leaf] if isinstance(tree, list):
+            return make(leaf)
+        case Pair(x, y):
+            return Pair(filled(x, make), filled(y, make))
+        case dict():
+            return type(tree)((key, filled(value, make)) for key, value in tree.items())
+        case tuple():
+            return tuple(filled(value, make) for value in tree)
+        case None:
+            return None
+    raise TypeError(f"{tree!r} is no structure")
+
+
+def kinds_in(tree) -> list[str]:
+    found = []
+    filled(tree, lambda leaf: found.append(leaf.kind))
+    return found
+
+
+def tried(share: int, shrink: bool, **given):
+    """A decorator: call the function on cases.CASES // share inputs, at once."""
+    phases = [hypothesis.Phase.generate, hypothesis.Phase.shrink][: 1 + shrink]
+
+    def run(check):
+        hypothesis.settings(
+            max_examples=max(cases.CASES // share, 1),
+            phases=phases,
+            derandomize=not cases.BY_HAND,
+            database=None,
+            deadline=None,
+            print_blob=False,
+            report_multiple_bugs=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )(hypothesis.given(**given)(check))()
+
+    return run
+
+
+class TfData(CarryOver):
+    """What a reader copies from the lesson on tf.data."""
+
+    def break_cell(self, defines: str, old: str, new: str) -> None:
+        """Run the cell that defines a function again, with one replacement in it."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        cells = lessons.code_cells(lessons.read_notebook(self.name))
+        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
+        assert source.count(old) == 1, f"{defines} has no {old}"
+        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
+
+    def check_structures(self, shrink: bool = True) -> None:
+        """Raises Refused unless each structure arrives as it is, or is refused by a leaf's name."""
+        names = self.names
+
+        @tried(1, shrink, tree=trees(LEAVES), elements=st.integers(0, 3))
+        def whole(tree, elements):
+            hypothesis.assume(kinds_in(tree))
+            check_whole(names, tree, elements)
+
+        @tried(1, shrink, tree=trees(LEAVES | WRONG))
+        def refused(tree):
+            hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
+            check_refused(names, tree)
+
+    def check_tokens(self, shrink: bool = True) -> None:
+        """Raises Refused unless each sequence comes once, with the right mask, in few shapes."""
+
+        @tried(
+            4,
+            shrink,
+            lengths=st.lists(st.integers(0, 40), max_size=40),
+            bounds=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+            positions=st.integers(1, 200),
+            dtype=st.sampled_from(["int32", "int64", "uint16"]),
+        )
+        def check(lengths, bounds, positions, dtype):
+            check_tokens(self.names, lengths, bounds, positions, dtype)
+
+    def check_streams(self, shrink: bool = True) -> None:
+        """Raises Refused if `stream_of` breaks a promise of the contract's streams."""
+        tf, stream_of = self.names["tf"], self.names["stream_of"]
+
+        def tuned_batches(images, labels, batch_size, seed, *position, **others):
+            tensors = tf.constant(images), tf.constant(labels)
+
+            def read(epoch, row):
+                return tuple(tf.gather(tensor, row) for tensor in tensors)
+
+            given = len(images), read, batch_size, seed
+            return stream_of(*given, *position, **others).as_numpy_iterator()
+
+        for case in (*contract.CASES, contract.Case(20_000, 128, processes=4, start=300)):
+            contract.check_case(tuned_batches, case)
+        if shrink:
+            cases.run(tuned_batches, share=16)
+
+
+# Structures ----------------------------------------------------------------------------------
+
+
+def tensor(names, leaf: Leaf):
+    """What tf.data gets."""
+    tf = names["tf"]
+    special = {
+        "string": lambda: tf.constant(["a", "b"]),
+        "ragged": lambda: tf.ragged.constant([[1, 2], [3]]),
+        "sparse": lambda: tf.sparse.eye(2),
+        "window": lambda: tf.data.Dataset.range(3),
+        "int64+": lambda: tf.constant([1, -(2**31) - 1], tf.int64),
+        "uint64+": lambda: tf.constant([1, 2**32], tf.uint64),
+    }
+    if leaf.kind in special:
+        return special[leaf.kind]()
+    return tf.cast(array(leaf) % (2 if leaf.kind == "bool" else 128), leaf.kind)
+
+
+def array(leaf: Leaf) -> np.ndarray:
+    """The values, as int64."""
+    return leaf.value + np.arange(np.prod(leaf.shape, dtype=int)).reshape(leaf.shape)
+
+
+def check_whole(names, tree, elements: int) -> None:
+    import jax
+
+    given = filled(tree, lambda leaf: tensor(names, leaf))
+    dataset = names["tf"].data.Dataset.from_tensors(given).repeat(elements)
+    if not elements:
+        message_of(names, dataset)
+        return
+    try:
+        arrived = list(names["numpy_batches"](dataset))
+    except Exception as error:
+        raise Refused(f"{tree}: raises {type(error).__name__}: {error}") from error
+    if len(arrived) != elements:
+        raise Refused(f"{tree}: {len(arrived)} elements of {elements}.")
+    expected = filled(tree, lambda leaf: np.asarray(tensor(names, leaf).numpy()))
+    for element in arrived:
+        if jax.tree.structure(element) != jax.tree.structure(expected):
+            raise Refused(f"{tree}: arrives as {jax.tree.structure(element)}.")
+        for leaf, right in zip(jax.tree.leaves(element), jax.tree.leaves(expected), strict=True):
+            held = jax.device_put(leaf)
+            if type(leaf) is not np.ndarray or leaf.dtype != held.dtype:
+                raise Refused(f"{tree}: a leaf is {leaf!r}, and JAX holds {held.dtype}.")
+            if leaf.shape != right.shape or not (leaf == right).all():
+                raise Refused(f"{tree}: {right!r} arrives as {leaf!r}.")
+            if not np.array_equal(np.asarray(held), leaf):
+                raise Refused(f"{tree}: JAX makes {held!r} of {leaf!r}.")
+            if "64" not in right.dtype.name and leaf.dtype != right.dtype:
+                raise Refused(f"{tree}: {right.dtype} arrives as {leaf.dtype}.")
+
+
+def message_of(names, dataset) -> str:
+    try:
+        arrived = next(names["numpy_batches"](dataset))
+    except ValueError as error:
+        return str(error)
+    except Exception as error:
+        raise Refused(f"raises {type(error).__name__}, no ValueError: {error}") from error
+    raise Refused(f"{arrived!r} goes through.")
+
+
+def check_refused(names, tree) -> None:
+    import jax
+
+    given = filled(tree, lambda leaf: tensor(names, leaf))
+    dataset = names["tf"].data.Dataset.from_tensors(given)
+    marked = filled(tree, lambda leaf: leaf.kind)
+    paths = {
+        "element" + jax.tree_util.keystr(path)
+        for path, kind in jax.tree_util.tree_leaves_with_path(marked)
+        if kind in REFUSED
+    }
+    message = message_of(names, dataset)
+    if not any(message.startswith(f"{path} ") for path in paths):
+        raise Refused(f"{tree}: names none of {sorted(paths)}: {message}")
+    if "\n" in message:
+        raise Refused(f"{tree}: says more than a sentence: {message}")
+
+
+# Tokens --------------------------------------------------------------------------------------
+
+
+def check_tokens(names, lengths, bounds, positions, dtype) -> None:
+    tf = names["tf"]
+    # All differ, and the first token is the zero with which batches are padded.
+    flat = np.arange(sum(lengths)).astype(dtype)
+    rows = np.split(flat, np.cumsum(lengths))[:-1]
+    said = f"{lengths=}, {bounds=}, {positions=}, {dtype}"
+    borders = tf.constant([0, *np.cumsum(lengths)], tf.int64)
+    tokens = tf.constant(flat)
+    sequences = tf.data.Dataset.range(len(lengths)).map(
+        lambda i: tokens[borders[i] : borders[i + 1]]
+    )
+    try:
+        batches = list(names["numpy_batches"](names["token_batches"](sequences, bounds, positions)))
+    except ValueError:
+        if lengths and positions >= max(bounds):
+            raise Refused(f"{said}: raises ValueError.") from None
+        return
+    except tf.errors.InvalidArgumentError as error:
+        if max(lengths) > max(bounds) and f"longer than {max(bounds)} tokens" in str(error):
+            return
+        raise Refused(f"{said}: raises {error}.") from error
+    if not lengths or positions < max(bounds) or max(lengths) > max(bounds):
+        raise Refused(f"{said}: goes through.")
+    arrived = []
+    for batch in batches:
+        count, width = batch["tokens"].shape
+        if width not in bounds or count != positions // width:
+            raise Refused(f"{said}: a batch has the shape {(count, width)}.")
+        if batch["mask"].dtype != bool or batch["mask"].shape != (count, width):
+            raise Refused(f"{said}: the mask is {batch['mask'].dtype} {batch['mask'].shape}.")
+        for row, mask in zip(batch["tokens"], batch["mask"], strict=True):
+            if mask[np.argmin(mask) :].any() and not mask.all():
+                raise Refused(f"{said}: a mask has holes: {mask}.")
+            if mask.any() and min(b for b in bounds if b >= mask.sum()) != width:
+                raise Refused(f"{said}: {mask.sum()} tokens take {width} positions.")
+            arrived.append(row[mask].tolist())
+    expected = sorted(row.tolist() for row in rows if row.size)
+    if sorted(filter(None, arrived)) != expected:
+        raise Refused(f"{said}: sequences are lost, repeated or changed.")
