@@ -486,6 +486,44 @@ def check_views(tuned: Callable, dataset_of: Callable) -> None:
             raise Refused(f"{name}: {refused}") from refused.__cause__
 
 
+def check_text(text_batches: Callable) -> None:
+    """Raises Refused unless `text_batches(dataset, batch_size, length, seed, start)` pads texts.
+
+    A batch is tokens and their mask, (batch_size, length). The dataset may have been filtered.
+    """
+    from datasets import Dataset, Features, List, Value
+
+    count, length, batch_size = 203, 30, 20
+    texts = [[n + 1, *[0, 7, n][: n % 4]] * (n % 7) for n in range(count)]  # 0 is a token, too
+    texts[5] = [5] * length
+    kinds = Features(tokens=List(Value("uint16")))
+    whole = Dataset.from_dict({"tokens": texts}, features=kinds)
+    kept = whole.filter(lambda _, number: number % 2, with_indices=True)
+    for name, dataset in {"all": whole, "filtered": kept}.items():
+        left = collections.Counter(map(tuple, dataset["tokens"]))
+        steps = len(dataset) // batch_size
+        stream = list(itertools.islice(text_batches(dataset, batch_size, length, 3), 2 * steps))
+        epochs = []
+        for tokens, mask in stream:
+            form = (batch_size, length)
+            if (tokens.shape, mask.shape, tokens.dtype) != (form, form, np.uint16):
+                raise Refused(f"{name} texts: tokens are {tokens.dtype} {tokens.shape}.")
+            if tokens[~mask].any() or (np.diff(mask.astype(int), axis=1) > 0).any():
+                raise Refused(f"{name} texts: a row does not end in zeros, left out by the mask.")
+            epochs += [tuple(row[of].tolist()) for row, of in zip(tokens, mask, strict=True)]
+        first, second = (epochs[n * steps * batch_size :][: steps * batch_size] for n in (0, 1))
+        for epoch in (first, second):
+            if collections.Counter(epoch) - left:
+                raise Refused(f"{name} texts: an epoch has texts that are none, or too often.")
+        if first == second:
+            raise Refused(f"{name} texts: epochs 0 and 1 have the same order.")
+        again = text_batches(dataset, batch_size, length, 3, start=steps + 1)
+        if not equal(next(iter(again)), stream[steps + 1]):
+            raise Refused(f"{name} texts: a stream from a batch is not the rest of one from 0.")
+    check_refusal(lambda: text_batches(whole, 20, 29, 0), "30 tokens for a length of 29", [30])
+    check_refusal(lambda: text_batches(whole, 204, 30, 0), "203 texts for batches of 204", [203])
+
+
 # Folders of photographs ----------------------------------------------------------------------
 
 LEVELS = range(16, 256, 24)  # of a colour's three channels: ten, so that 990 are no gray

@@ -136,6 +136,46 @@ def leaky(dataset, *arguments, **others):
     return numpy_stream.tuned_batches(images, labels, *arguments, **others)
 
 
+def test_corrected_texts_pass():
+    from carry_over.huggingface_stream import text_batches
+
+    contract.check_text(text_batches)
+
+
+def with_all_rows(dataset, *arguments, **others):
+    from carry_over.huggingface_stream import Dataset, text_batches
+
+    return text_batches(Dataset(dataset.data), *arguments, **others)
+
+
+def with_texts(change):
+    """The corrected texts, of which `change(tokens, mask)` makes others."""
+
+    def text_batches(*given, **others):
+        from carry_over.huggingface_stream import text_batches
+
+        return (change(*batch) for batch in text_batches(*given, **others))
+
+    return text_batches
+
+
+BROKEN_TEXTS = {
+    "gives all rows": (with_all_rows, "filtered texts: an epoch has texts that are none"),
+    "widens": (with_texts(lambda t, m: (t.astype(int), m)), "all texts: tokens are int64"),
+    "guesses the mask": (with_texts(lambda t, m: (t, t > 0)), "all texts: a row does not end"),
+    "pads with ones": (with_texts(lambda t, m: (np.where(m, t, np.uint16(1)), m)), "end in zeros"),
+    "loses a text": (
+        with_texts(lambda t, m: (np.repeat(t[:1], len(t), 0), np.repeat(m[:1], len(t), 0))),
+        "none, or too often",
+    ),
+}
+
+
+@pytest.mark.parametrize(("texts", "sentence"), BROKEN_TEXTS.values(), ids=list(BROKEN_TEXTS))
+def test_broken_texts_are_refused(texts, sentence):
+    assert re.search(sentence, refused(contract.check_text, texts))
+
+
 def changed(change, of=numpy_stream.tuned_batches):
     """A pipeline that makes another batch of each."""
 

@@ -27,7 +27,6 @@ OLD = {
     "choose_a_loader",
     "dlpack_zero_copy",
     "feed_the_device",
-    "huggingface_datasets",
     "many_devices",
 }
 

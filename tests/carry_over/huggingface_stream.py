@@ -32,3 +32,18 @@ def tuned_batches(dataset, batch_size, seed, start=0, process=0, processes=1):
     images, labels = array_of(table["image"]), array_of(table["label"])
     for _, indices in index_batches(len(images), batch_size, seed, start, process, processes):
         yield np.take(images, indices, axis=0), np.take(labels, indices)
+
+
+def text_batches(dataset, batch_size, length, seed, start=0):
+    """Texts of different lengths, padded with zeros, and the mask of what is text."""
+    texts = dataset.with_format(None)["tokens"][:]
+    if max(map(len, texts), default=0) > length:
+        raise ValueError(f"A text of {max(map(len, texts))} tokens is longer than {length=}.")
+    dtype = dataset.features["tokens"].feature.dtype
+    for _, indices in index_batches(len(texts), batch_size, seed, start, 0, 1):
+        tokens = np.zeros((batch_size, length), dtype)
+        mask = np.zeros(tokens.shape, bool)
+        for row, index in enumerate(indices):
+            tokens[row, : len(texts[index])] = texts[index]
+            mask[row, : len(texts[index])] = True
+        yield tokens, mask

@@ -34,6 +34,9 @@ class CarryOver(in_process.Lesson):
             with tempfile.TemporaryDirectory() as folder:
                 contract.check_files(self.names["file_batches"], Path(folder))
             tried.append("files-pipeline")
+        if "text_batches" in self.names:
+            contract.check_text(self.names["text_batches"])
+            tried.append("text_batches")
         for name in ("decode_crop", "fast_crop"):
             if name in self.names:
                 contract.check_decoder(self.names[name])
