@@ -36,7 +36,9 @@ def broken(environment):
         yield lesson
 
 
-@pytest.mark.parametrize("check", ["check_structures", "check_tokens", "check_streams"])
+@pytest.mark.parametrize(
+    "check", ["check_structures", "check_tokens", "check_streams", "check_inputs"]
+)
 def test_copied_cells_carry_over(whole, check):
     whole.call(check)
 
@@ -101,7 +103,7 @@ BROKEN = {
     ),
     "passes over nothing": (
         "numpy_batches",
-        "if element is None:",
+        "if element is None and iterator is None:",
         "if False:",
         "check_structures",
         "raises StopIteration",
@@ -175,6 +177,55 @@ BROKEN = {
         "order[skipped : usable]",
         "check_streams",
         "processes lack 20 of the 30 rows",
+    ),
+    "keeps a fixed length": (
+        "token_batches",
+        'padded_shapes={"tokens": [None], "mask": [None]},',
+        "",
+        "check_inputs",
+        "fixed length=100: batches of",
+    ),
+    "takes bounds as they are": (
+        "token_batches",
+        "{*map(int, bounds)}",
+        "set(bounds)",
+        "check_inputs",
+        r"\(4.0, 2.0\) raises TypeError",
+    ),
+    "takes records": (
+        "token_batches",
+        "if not one or spec.shape.rank not in (1, None)",
+        "if False",
+        "check_inputs",
+        "dict: ",
+    ),
+    "starts over": (
+        "numpy_batches",
+        "iterator or dataset",
+        "dataset",
+        "check_inputs",
+        "an iterator gives",
+    ),
+    "begins before the first batch": (
+        "stream_of",
+        "start < 0",
+        "False",
+        "check_inputs",
+        "'start': -1}: goes through",
+    ),
+    "divides by no rows": (
+        "stream_of",
+        "max(batch_size, 1)",
+        "batch_size",
+        "check_inputs",
+        "'batch_size': 0}: raises ZeroDivisionError",
+    ),
+    "divides by no processes": (
+        "stream_of",
+        "not 0 <= process < processes or batch_size % processes",
+        "batch_size % processes or not 0 <= process < processes",
+        "check_inputs",
+        "'processes': 0}: raises ZeroDivisionError",
     ),
 }
 

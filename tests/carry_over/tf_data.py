@@ -145,6 +145,86 @@ class TfData(CarryOver):
         if shrink:
             cases.run(tuned_batches, share=16)
 
+    def check_inputs(self, shrink: bool = True) -> None:
+        """Raises Refused unless fixed lengths are padded, and bad arguments get one ValueError."""
+        check_fixed_lengths(self.names)
+        check_iterator(self.names)
+        tf, dataset = self.names["tf"], self.names["tf"].data.Dataset
+        token_batches, stream_of = self.names["token_batches"], self.names["stream_of"]
+        ragged = tf.ragged.constant([[1], [2, 3], []], tf.int32)
+        rows = dataset.from_tensor_slices(ragged)
+        for bounds in ([4, 2], (4.0, 2.0), np.array([4, 2]), {2, 4}):
+            try:
+                batches = [*token_batches(rows, bounds, 8).as_numpy_iterator()]
+            except Exception as error:
+                raise Refused(f"{bounds!r} raises {type(error).__name__}: {error}") from error
+            shapes = [batch["tokens"].shape for batch in batches]
+            if shapes != [(4, 2)]:
+                raise Refused(f"{bounds!r} gives batches of {shapes}.")
+        records = {
+            "dict": rows.map(lambda row: {"tokens": row}),
+            "pair": rows.map(lambda row: (row, row)),
+            "sparse": dataset.from_tensors(tf.sparse.eye(2)),
+            "scalar": dataset.range(3),
+            "matrix": dataset.from_tensors(tf.zeros((2, 2))),
+        }
+        for name, elements in records.items():
+            must_refuse(name, lambda e=elements: token_batches(e, [4], 8))
+        given = {"count": 10, "read": lambda epoch, row: row, "batch_size": 4, "seed": 0}
+        for wrong in (
+            {"start": -1},
+            {"batch_size": 0},
+            {"batch_size": -2},
+            {"batch_size": 11},
+            {"count": -3},
+            {"processes": 0},
+            {"processes": -1},
+            {"processes": 3},
+            {"process": 2, "processes": 2},
+            {"process": -1, "processes": 2},
+        ):
+            must_refuse(wrong, lambda w=wrong: stream_of(**given | w))
+
+
+def must_refuse(said, call) -> None:
+    try:
+        call()
+    except ValueError as error:
+        if "\n" in str(error):
+            raise Refused(f"{said}: says more than a sentence: {error}") from error
+    except Exception as error:
+        raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
+    else:
+        raise Refused(f"{said}: goes through.")
+
+
+def check_fixed_lengths(names) -> None:
+    """Lengths that the dataset knows beforehand are padded to the bound too."""
+    for count, length in ((10, 100), (10, 128), (3, 0)):
+        rows = np.arange(1, count * length + 1).reshape(count, length)
+        sequences = names["tf"].data.Dataset.from_tensor_slices(rows)
+        try:
+            batches = list(names["numpy_batches"](names["token_batches"](sequences, [128], 1024)))
+        except Exception as error:
+            raise Refused(f"fixed {length=}: raises {type(error).__name__}: {error}") from error
+        shapes = {batch["tokens"].shape for batch in batches}
+        if shapes != {(8, 128)}:
+            raise Refused(f"fixed {length=}: batches of {shapes}.")
+        arrived = np.concatenate([batch["tokens"][batch["mask"]] for batch in batches])
+        if not np.array_equal(arrived, rows.ravel()):
+            raise Refused(f"fixed {length=}: tokens are lost.")
+
+
+def check_iterator(names) -> None:
+    """`numpy_batches` goes on where the iterator stands, and may find it at its end."""
+    dataset = names["tf"].data.Dataset.range(5)
+    iterator = dataset.as_numpy_iterator()
+    next(iterator)
+    for expected in ([1, 2, 3, 4], []):
+        arrived = [int(n) for n in names["numpy_batches"](dataset, iterator)]
+        if arrived != expected:
+            raise Refused(f"an iterator gives {arrived}, not {expected}.")
+
 
 # Structures ----------------------------------------------------------------------------------
 
