@@ -105,7 +105,7 @@ class Lesson:
                 self.tags |= tags
                 if tags & SHARED:
                     shell.run_cell(definitions(cell.source)).raise_error()
-                elif tags & self.run or "copy" in tags and cell.source.startswith("%%writefile"):
+                elif tags & self.run or ("copy" in tags and cell.source.startswith("%%writefile")):
                     shell.run_cell(cell.source).raise_error()
                 elif name not in lessons.OLD and ("copy" in tags or lessons.shared_tag(cell)):
                     functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
