@@ -103,11 +103,12 @@ class Lesson:
             for cell in lessons.code_cells(lessons.read_notebook(name)):
                 tags = set(lessons.tags(cell))
                 self.tags |= tags
+                copied = "copy" in tags or lessons.shared_tag(cell)
                 if tags & SHARED:
                     shell.run_cell(definitions(cell.source)).raise_error()
-                elif tags & self.run or ("copy" in tags and cell.source.startswith("%%writefile")):
+                elif tags & self.run or (copied and cell.source.startswith("%%writefile")):
                     shell.run_cell(cell.source).raise_error()
-                elif name not in lessons.OLD and ("copy" in tags or lessons.shared_tag(cell)):
+                elif copied and name not in lessons.OLD:
                     functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
                     shell.run_cell(only(cell.source, functions)).raise_error()
                 if not repeated and {"train_images", "train_labels"} <= self.names.keys():
@@ -175,11 +176,12 @@ class Lesson:
         """The batches of a pipeline without end: its epochs, or one seed's stream, or several."""
         batches = self.names[pipeline]
         if is_stream(batches):
-            opened = batches(*self._data(batches), BATCH, 0)
-            if not isinstance(opened, Iterator):  # a loader: each time it is read, an epoch
-                return itertools.chain.from_iterable(itertools.repeat(opened))
-            others = (batches(*self._data(batches), BATCH, seed) for seed in itertools.count(1))
-            parts = itertools.chain([opened], others)
+            of_seed = functools.partial(batches, *self._data(batches), BATCH)
+            opened = of_seed(0)
+            if isinstance(opened, Iterator):
+                parts = itertools.chain([opened], map(of_seed, itertools.count(1)))
+            else:  # a loader: each time it is read, an epoch
+                parts = itertools.repeat(opened)
         else:
             parts = map(batches, itertools.count())
         return itertools.chain.from_iterable(parts)

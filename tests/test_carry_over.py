@@ -960,12 +960,7 @@ none_yet = pytest.param(None, marks=pytest.mark.skip(reason="every lesson is in 
 
 
 @pytest.mark.parametrize("name", rewritten() or [none_yet])
-def test_a_rewritten_lesson_carries_over(name, monkeypatch):
-    environment = lessons.kernel_environment()
-    environment |= {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    for key, value in environment.items():
-        monkeypatch.setenv(key, value)
-    lessons.lay_out_data()
+def test_a_rewritten_lesson_carries_over(name, lesson_environment):
     with bench.ready(bench.Process(name, kind=CarryOver)) as [lesson]:
         assert lesson.call("check_carry_over")  # what it tried
 

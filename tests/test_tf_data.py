@@ -8,39 +8,19 @@ from carry_over.tf_data import TfData
 
 from benchmarks import bench
 from benchmarks.contract import Refused
-from tools import lessons
-
-NAME = "tf_data_to_numpy"
 
 
 @pytest.fixture(scope="module")
-def environment():
-    with pytest.MonkeyPatch.context() as patch:
-        variables = lessons.kernel_environment()
-        variables |= {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        for key, value in variables.items():
-            patch.setenv(key, value)
-        lessons.lay_out_data()
-        yield
-
-
-@pytest.fixture(scope="module")
-def whole(environment):
-    with bench.ready(bench.Process(NAME, kind=TfData)) as [lesson]:
-        yield lesson
-
-
-@pytest.fixture(scope="module")
-def broken(environment):
-    with bench.ready(bench.Process(NAME, kind=TfData)) as [lesson]:
+def lesson(lesson_environment):
+    with bench.ready(bench.Process("tf_data_to_numpy", kind=TfData)) as [lesson]:
         yield lesson
 
 
 @pytest.mark.parametrize(
     "check", ["check_structures", "check_tokens", "check_streams", "check_inputs"]
 )
-def test_copied_cells_carry_over(whole, check):
-    whole.call(check)
+def test_copied_cells_carry_over(lesson, check):
+    lesson.call(check)
 
 
 # The function, what it says, what is put in its place, the check, what the check says.
@@ -231,11 +211,11 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
-def test_a_broken_copy_is_refused(broken, case):
+def test_a_broken_copy_is_refused(lesson, case):
     defines, old, new, check, sentence = case
-    broken.call("break_cell", defines, old, new)
+    lesson.call("break_cell", defines, old, new)
     try:
         with pytest.raises(Refused, match=sentence):
-            broken.call(check, False)  # without a search for the smallest input
+            lesson.call(check, False)  # without a search for the smallest input
     finally:
-        broken.call("break_cell", defines, old, old)
+        lesson.call("break_cell", defines, old, old)

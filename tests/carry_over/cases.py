@@ -45,23 +45,31 @@ def cases(draw) -> contract.Case:
     )
 
 
-def run(tuned, dataset_of=None, share: int = 1) -> None:
-    """Try `tuned` on CASES // share inputs: the same ones each time, unless CASES was given.
+def tried(share: int = 1, shrink: bool = True, **given):
+    """A decorator: call the check at once, on CASES // share inputs of the strategies `given`.
 
-    Raises Refused, which names the smallest case that was found.
+    They are the same ones each time, unless CASES was given. With `shrink` the check fails on the
+    smallest input that was found.
     """
 
-    @hypothesis.settings(
-        max_examples=max(CASES // share, 1),
-        derandomize=not BY_HAND,
-        database=None,
-        deadline=None,
-        print_blob=False,
-        report_multiple_bugs=False,
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(case=cases())
+    def run(check):
+        hypothesis.settings(
+            max_examples=max(CASES // share, 1),
+            phases=list(hypothesis.Phase) if shrink else [hypothesis.Phase.generate],
+            derandomize=not BY_HAND,
+            database=None,
+            deadline=None,
+            print_blob=False,
+            report_multiple_bugs=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )(hypothesis.given(**given)(check))()
+
+    return run
+
+
+def run(tuned, dataset_of=None, share: int = 1) -> None:
+    """Try `tuned` on CASES // share inputs. Raises Refused, which names the smallest case found."""
+
+    @tried(share, case=cases())
     def check(case):
         contract.check_case(tuned, case, dataset_of)
-
-    check()

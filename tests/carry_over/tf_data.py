@@ -68,25 +68,6 @@ def kinds_in(tree) -> list[str]:
     return found
 
 
-def tried(share: int, shrink: bool, **given):
-    """A decorator: call the function on cases.CASES // share inputs, at once."""
-    phases = [hypothesis.Phase.generate, hypothesis.Phase.shrink][: 1 + shrink]
-
-    def run(check):
-        hypothesis.settings(
-            max_examples=max(cases.CASES // share, 1),
-            phases=phases,
-            derandomize=not cases.BY_HAND,
-            database=None,
-            deadline=None,
-            print_blob=False,
-            report_multiple_bugs=False,
-            suppress_health_check=list(hypothesis.HealthCheck),
-        )(hypothesis.given(**given)(check))()
-
-    return run
-
-
 class TfData(CarryOver):
     """What a reader copies from the lesson on tf.data."""
 
@@ -103,12 +84,12 @@ class TfData(CarryOver):
         """Raises Refused unless each structure arrives as it is, or is refused by a leaf's name."""
         names = self.names
 
-        @tried(1, shrink, tree=trees(LEAVES), elements=st.integers(0, 3))
+        @cases.tried(1, shrink, tree=trees(LEAVES), elements=st.integers(0, 3))
         def whole(tree, elements):
             hypothesis.assume(kinds_in(tree))
             check_whole(names, tree, elements)
 
-        @tried(1, shrink, tree=trees(LEAVES | WRONG))
+        @cases.tried(1, shrink, tree=trees(LEAVES | WRONG))
         def refused(tree):
             hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
             check_refused(names, tree)
@@ -116,7 +97,7 @@ class TfData(CarryOver):
     def check_tokens(self, shrink: bool = True) -> None:
         """Raises Refused unless each sequence comes once, with the right mask, in few shapes."""
 
-        @tried(
+        @cases.tried(
             4,
             shrink,
             lengths=st.lists(st.integers(0, 40), max_size=40),
@@ -169,7 +150,7 @@ class TfData(CarryOver):
             "matrix": dataset.from_tensors(tf.zeros((2, 2))),
         }
         for name, elements in records.items():
-            must_refuse(name, lambda e=elements: token_batches(e, [4], 8))
+            refusal(name, lambda e=elements: token_batches(e, [4], 8))
         given = {"count": 10, "read": lambda epoch, row: row, "batch_size": 4, "seed": 0}
         for wrong in (
             {"start": -1},
@@ -183,19 +164,22 @@ class TfData(CarryOver):
             {"process": 2, "processes": 2},
             {"process": -1, "processes": 2},
         ):
-            must_refuse(wrong, lambda w=wrong: stream_of(**given | w))
+            refusal(wrong, lambda w=wrong: stream_of(**given | w))
 
 
-def must_refuse(said, call) -> None:
+def refusal(said, call) -> str:
+    """The sentence of the ValueError that `call()` raises. Raises Refused if it raises none."""
     try:
         call()
     except ValueError as error:
-        if "\n" in str(error):
-            raise Refused(f"{said}: says more than a sentence: {error}") from error
+        message = str(error)
     except Exception as error:
         raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
     else:
         raise Refused(f"{said}: goes through.")
+    if "\n" in message:
+        raise Refused(f"{said}: says more than a sentence: {message}")
+    return message
 
 
 def check_fixed_lengths(names) -> None:
@@ -256,7 +240,7 @@ def check_whole(names, tree, elements: int) -> None:
     given = filled(tree, lambda leaf: tensor(names, leaf))
     dataset = names["tf"].data.Dataset.from_tensors(given).repeat(elements)
     if not elements:
-        message_of(names, dataset)
+        refusal(tree, lambda: next(names["numpy_batches"](dataset)))
         return
     try:
         arrived = list(names["numpy_batches"](dataset))
@@ -280,16 +264,6 @@ def check_whole(names, tree, elements: int) -> None:
                 raise Refused(f"{tree}: {right.dtype} arrives as {leaf.dtype}.")
 
 
-def message_of(names, dataset) -> str:
-    try:
-        arrived = next(names["numpy_batches"](dataset))
-    except ValueError as error:
-        return str(error)
-    except Exception as error:
-        raise Refused(f"raises {type(error).__name__}, no ValueError: {error}") from error
-    raise Refused(f"{arrived!r} goes through.")
-
-
 def check_refused(names, tree) -> None:
     import jax
 
@@ -301,11 +275,9 @@ def check_refused(names, tree) -> None:
         for path, kind in jax.tree_util.tree_leaves_with_path(marked)
         if kind in REFUSED
     }
-    message = message_of(names, dataset)
+    message = refusal(tree, lambda: next(names["numpy_batches"](dataset)))
     if not any(message.startswith(f"{path} ") for path in paths):
         raise Refused(f"{tree}: names none of {sorted(paths)}: {message}")
-    if "\n" in message:
-        raise Refused(f"{tree}: says more than a sentence: {message}")
 
 
 # Tokens --------------------------------------------------------------------------------------
