@@ -654,7 +654,8 @@ def without_a_name(file, size, key):
 
 RIGHT = pillow_photographs.window
 SUFFIXES = (".jpg", ".JPG", ".jpeg", ".JPEG", ".png", ".PNG")
-STREAMS, WINDOWS, FILTER, ERRORS, WORKERS = "mixed", "ramps", "filter", "errors", "workers"
+STREAMS, WINDOWS, FILTER, TURNED = "mixed", "ramps", "filter", "turned"
+ERRORS, WORKERS = "errors", "workers"
 BROKEN_PHOTOGRAPHS = {
     "numbers the classes it finds": (
         STREAMS,
@@ -774,6 +775,11 @@ BROKEN_PHOTOGRAPHS = {
         photographs(cropped(RIGHT, Image.Resampling.BOX)),
         "an enlarged edge has no levels in between",
     ),
+    "leaves it turned": (
+        TURNED,
+        photographs(cropped(RIGHT)),
+        "the EXIF orientation [5-8]: does not come out upright",
+    ),
     "passes over what is unknown": (
         ERRORS,
         photographs(files_of=only(*SUFFIXES)),
@@ -816,6 +822,7 @@ def test_a_broken_promise_of_a_folder_is_refused(folders, tmp_path, part, file_b
         WINDOWS: lambda: contract.check_windows(ramps),
         WORKERS: lambda: contract.check_workers(ramps, 1),
         FILTER: lambda: contract.check_filter(file_batches, tmp_path),
+        TURNED: lambda: contract.check_turned(file_batches, tmp_path),
         ERRORS: lambda: contract.check_file_errors(file_batches, tmp_path),
     }[part]
     assert re.search(sentence, refused(check))
