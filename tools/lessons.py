@@ -26,7 +26,6 @@ GPU_TAG = "requires-gpu"
 OLD = {
     "choose_a_loader",
     "dlpack_zero_copy",
-    "feed_the_device",
     "many_devices",
 }
 
