@@ -136,6 +136,22 @@ def leaky(dataset, *arguments, **others):
     return numpy_stream.tuned_batches(images, labels, *arguments, **others)
 
 
+BROKEN_SHARDS = {
+    "with_one_order": "epochs 3 and 4 have the same order of the shards",
+    "with_one_seed": "seeds 0 and 1 have the same order of the shards",
+    "any_state": "a state of epoch 3 is taken in epoch 4",
+}
+
+
+def test_huggingface_shards_have_the_order_of_seed_and_epoch():
+    from carry_over import huggingface_stream
+
+    huggingface_stream.check_shards(huggingface_stream.shuffled_stream)
+    for name, sentence in BROKEN_SHARDS.items():
+        broken = getattr(huggingface_stream, name)
+        assert sentence in refused(huggingface_stream.check_shards, broken)
+
+
 def test_corrected_texts_pass():
     from carry_over.huggingface_stream import text_batches
 
