@@ -46,7 +46,7 @@ BROKEN = {
         "measures",
         "takes what cannot work",
     ),
-    "calls taking turns a step": ("limit", "1.2", "2", "limit", "not limited by 'turns'"),
+    "calls taking turns a step": ("limit", "near=1.2", "near=2", "limit", "not limited by 'turns'"),
     "counts copies as computing": (
         "lane_of",
         'event.startswith("Memcpy")',

@@ -294,8 +294,9 @@ def test_check_reads_the_pages_beside_the_lessons_too(repository):
 
 
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
-    write_tiny(code(check.shared_cells()["shared-model"].replace("/ 255", "/ 256"), "shared-model"))
-    found = [fault for fault in check.check_lesson("tiny") if "owner's shared-model" in fault]
+    drifted = check.shared_cells()["shared-mlp"].replace("relu", "tanh")
+    write_tiny(code(drifted, "shared-mlp"))
+    found = [fault for fault in check.check_lesson("tiny") if "owner's shared-mlp" in fault]
     assert len(found) == 1 and "differs from its" in found[0]
     assert found[0].endswith("then run `tox run -e check -- --fix`.")
     done = python("tools/check.py", "--fix", cwd=repository)
