@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.contract import Refused
 
 from . import cases
-from .lesson import CarryOver
-from .tf_data import TfData, refusal
+from .lesson import CarryOver, refusal
 
 INTEGERS = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]
 FLOATS = ["float16", "bfloat16", "float32"]
@@ -67,8 +66,6 @@ def compact(indices: np.ndarray) -> bool:
 
 class Dlpack(CarryOver):
     """What a reader copies from the lesson on DLPack."""
-
-    break_cell = TfData.break_cell
 
     def check_to_jax(self, shrink: bool = True) -> None:
         """Raises Refused on a wrong value, an unexplained copy, or a wrong word about sharing."""
@@ -148,6 +145,45 @@ class Dlpack(CarryOver):
                     if array.tolist() != tensor.to(torch.complex64).tolist():
                         raise Refused(f"{tensor} arrives as {array}.")
 
+    def check_gradients(self, shrink: bool = True) -> None:
+        """Raises Refused unless a JAX function inside a PyTorch model acts as one of PyTorch's."""
+        jnp, torch = self.names["jnp"], self.names["torch"]
+        through = self.names["ThroughJax"].apply
+        for dtype in (torch.float32, torch.bfloat16, torch.complex64):
+            for name, of_jax, of_torch in (
+                ("add", jnp.add, torch.add),
+                ("multiply", jnp.multiply, torch.mul),
+                ("exp", lambda a, b: jnp.exp(a @ b), lambda a, b: torch.exp(a @ b)),
+                ("first", lambda a, b: a, lambda a, b: a + 0 * b),
+                ("columns", lambda a, b: (a * b)[:, ::2], lambda a, b: (a * b)[:, ::2]),
+            ):
+                ours, theirs = (
+                    gradients(torch, call, function, dtype)
+                    for call, function in ((through, of_jax), (apply_to_copies, of_torch))
+                )
+                if not torch.allclose(ours, theirs, rtol=0.05 if dtype is torch.bfloat16 else 1e-4):
+                    raise Refused(f"{name} of {dtype}: the gradients differ.")
+        weight, given = torch.zeros(3, requires_grad=True), torch.ones(3)
+        for _ in range(2):
+            through(lambda array: array, weight).backward(given)
+        if given.tolist() != [1, 1, 1] or weight.grad.tolist() != [2, 2, 2]:
+            raise Refused("a gradient was handed over in place, and overwritten.")
+        for index in (torch.tensor(2), torch.tensor([False, False, True])):
+            weight.grad = None
+            try:
+                through(lambda array, i: (array * i).sum(), weight, index).backward()
+            except Exception as error:
+                raise Refused(f"{index}: raises {type(error).__name__}: {error}") from error
+        out = through(jnp.sin, weight).sum()
+        weight.detach().add_(1)
+        try:
+            out.backward()
+        except RuntimeError as error:
+            if "modified by an inplace operation" in str(error):
+                return
+            raise
+        raise Refused("a weight that changed before `backward` goes through.")
+
     def check_inputs(self, shrink: bool = True) -> None:
         """Raises Refused unless what cannot cross gets one sentence."""
         jax, jnp, torch = (self.names[name] for name in ("jax", "jnp", "torch"))
@@ -171,7 +207,9 @@ class Dlpack(CarryOver):
                 "no uint32": torch.tensor([2**32], dtype=torch.uint64),
             }
         for name, tensor in wrong.items():
-            refusal(name, lambda t=tensor: to_jax(t))
+            said = refusal(name, lambda t=tensor: to_jax(t))
+            if name == "nested" and name not in said:
+                raise Refused(f"{name}: the error does not say so: {said}")
         mesh = jax.make_mesh((2,), ("i",), devices=jax.devices("cpu"))
         spread = jax.device_put(jnp.arange(4), jax.NamedSharding(mesh, jax.P("i")))
         deleted = jnp.ones(3)
@@ -193,6 +231,21 @@ class Dlpack(CarryOver):
             "tracer": lambda: jax.jit(to_torch)(jnp.ones(3)),
         }.items():
             refusal(name, lambda c=call: by_type(c))
+
+
+def apply_to_copies(function, *tensors):
+    return function(*tensors).clone()
+
+
+def gradients(torch, call, function, dtype):
+    """Those of two inputs, which two passes add up. The result is written into."""
+    data = torch.linspace(-0.3, 0.3, 128).reshape(2, 8, 8).to(dtype)
+    if dtype.is_complex:
+        data *= 2 + 1j
+    leaves = [part.requires_grad_() for part in data]
+    for _ in range(2):
+        call(function, *leaves).mul_(2).abs().square().sum().backward()
+    return torch.stack([leaf.grad for leaf in leaves])
 
 
 def by_type(call) -> None:
