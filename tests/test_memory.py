@@ -1,15 +1,18 @@
 """What the lesson on memory hands out: `memory`, and `fit_in_shm`."""
 
+import mmap
 import re
 import shutil
 import subprocess
 import sys
 import types
+from pathlib import Path
 from unittest import mock
 
 import jax
 import numpy as np
 import pytest
+import torch
 
 from tools import lessons
 
@@ -31,7 +34,7 @@ def numbers() -> types.ModuleType:
 
 @pytest.fixture(scope="module")
 def fit_in_shm():
-    names = {"jax": jax, "shutil": shutil}
+    names = {"jax": jax, "mmap": mmap, "shutil": shutil, "torch": torch}
     exec(cell("def fit_in_shm("), names)
     return names["fit_in_shm"]
 
@@ -54,6 +57,51 @@ def test_children_and_theirs_are_counted(numbers, program):
     assert numbers.memory()["own"] - before < 50
 
 
+def test_bytes_are_counted_as_they_are(numbers):
+    before = numbers.memory()
+    kept = np.ones(200_000_000, np.uint8)
+    assert numbers.memory()["own"] - before["own"] == pytest.approx(kept.nbytes / 1e6, abs=4)
+    with mmap.mmap(-1, 50_000_000) as shared:  # of no file, and not in /dev/shm
+        shared.write(bytes(len(shared)))
+        assert numbers.memory()["shared"] - before["shared"] == pytest.approx(50, abs=1)
+
+
+def test_a_name_that_the_kernel_has_cut_inside_a_character(numbers):
+    name = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'Traktor\\xc3')"
+    program = f"{name}; print('named', flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as child:
+        child.stdout.readline()
+        assert b"Traktor\xc3)" in Path(f"/proc/{child.pid}/stat").read_bytes()
+        assert str(child.pid) in numbers.family()
+        assert numbers.memory()["own"] > 0
+        child.stdin.close()
+
+
+def forbidden(name: str):
+    def read_text(path, read_text=Path.read_text, **options):
+        if str(path) == name:
+            raise PermissionError(13, "Permission denied", name)
+        return read_text(path, **options)
+
+    return mock.patch.object(Path, "read_text", read_text)
+
+
+def test_other_users(numbers):
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        with forbidden(f"/proc/{child.pid}/stat"):  # a stranger, where /proc hides them
+            assert str(child.pid) not in numbers.family()
+            assert numbers.memory()["own"] > 0
+        with forbidden(f"/proc/{child.pid}/smaps_rollup"), pytest.raises(PermissionError):
+            numbers.memory()
+        child.stdin.close()
+
+
+def test_a_machine_without_dev_shm(numbers):
+    with mock.patch.object(Path, "is_dir", lambda path: False):
+        assert numbers.memory()["/dev/shm"] == 0
+
+
 def test_a_process_that_has_ended_is_refused(numbers):
     with subprocess.Popen(["true"]) as ended:
         pass
@@ -62,8 +110,8 @@ def test_a_process_that_has_ended_is_refused(numbers):
 
 
 def test_an_old_kernel_is_refused(numbers):
-    def without(path, read=numbers.read):
-        return re.sub(r"Pss_.*\n", "", read(path))
+    def without(path, read=numbers.read, **options):
+        return re.sub(r"Pss_.*\n", "", read(path, **options))
 
     old = mock.patch.object(numbers, "read", without)
     with old, pytest.raises(ValueError, match=r"on Linux 5\.3 or newer"):
@@ -71,17 +119,24 @@ def test_an_old_kernel_is_refused(numbers):
 
 
 def test_batches_fit_exactly_or_are_refused(fit_in_shm):
-    batch = {"image": np.zeros((10, 10), np.uint8), "label": np.zeros(10, np.int32)}
-    for free, fits in ((6 * 140, True), (6 * 140 - 1, False)):
+    page = mmap.PAGESIZE
+    image = torch.zeros((10, page), dtype=torch.uint8)
+    batch = {"image": image, "again": image[:5], "label": torch.zeros(3), "name": ["a"], "n": 3}
+    needed = 6 * (10 + 1) * page  # whole pages, and the storage of two views once
+    for free, fits in ((needed, True), (needed - 1, False)):
         usage = mock.Mock(free=free)
         with mock.patch.object(shutil, "disk_usage", return_value=usage):
             if fits:
-                assert fit_in_shm(batch, workers=2, prefetch_factor=2) == 6 * 140
+                assert fit_in_shm(batch, workers=2, prefetch_factor=2) == needed
             else:
-                with pytest.raises(ValueError, match="6 batches need 0 MB of /dev/shm"):
+                with pytest.raises(ValueError, match=r"6 batches need .* MB of /dev/shm"):
                     fit_in_shm(batch, workers=2, prefetch_factor=2)
-    with pytest.raises(ValueError, match="at least 1"):
-        fit_in_shm(batch, workers=0)
+    assert fit_in_shm(batch, workers=0) == 0
+    for workers, factor in ((-1, 2), (1, 0)):
+        with pytest.raises(ValueError, match="must not be negative"):
+            fit_in_shm(batch, workers, factor)
+    with pytest.raises(ValueError, match="no tensor"):
+        fit_in_shm({"image": np.zeros(3)}, workers=2)
 
 
 # In a /dev/shm of 8 MB of its own, where the kernel lets anybody mount one.
