@@ -832,6 +832,22 @@ def turned_ramps() -> Iterator[tuple[int, bytes]]:
         yield note, encoded(image, exif=exif)
 
 
+def check_upright(ramp: np.ndarray, note: int) -> None:
+    """Raises Refused if a crop (height, width, 3) of a turned ramp is still turned."""
+    if ramp.std(0).max() > 3 or ramp.std(1).min() < 3:
+        raise Refused(f"a photograph with the EXIF orientation {note}: does not come out upright.")
+
+
+def check_turned(file_batches: Callable, folder: Path) -> None:
+    """Raises Refused unless photographs come as their EXIF notes say. Fills the folder."""
+    for note, data in turned_ramps():
+        (folder / f"{note}").mkdir(parents=True)
+        (folder / f"{note}" / "ramp.jpg").write_bytes(data)
+    for images, labels in itertools.islice(file_batches(folder, 4, SIZE, 0), 4):
+        for ramp, label in zip(images, labels, strict=True):
+            check_upright(ramp, note=label + 1)
+
+
 def check_decoder(decode: Callable) -> None:
     """Raises Refused unless `decode(data, size, rng)` crops whatever photograph it gets."""
 
@@ -850,9 +866,7 @@ def check_decoder(decode: Callable) -> None:
             if np.abs(crop(data, what, size) - colour).max() > FLATNESS:
                 raise Refused(f"{what}: other colours.")
     for note, data in turned_ramps():
-        ramp = crop(data, what := f"a photograph with the EXIF orientation {note}")
-        if ramp.std(0).max() > 3 or ramp.std(1).min() < 3:
-            raise Refused(f"{what}: does not come out upright.")
+        check_upright(crop(data, f"a photograph with the EXIF orientation {note}"), note)
     first, again, other = (crop(data, "a ramp", seed=seed) for seed in (1, 1, 2))
     if not np.array_equal(first, again):
         raise Refused("the same random numbers give other crops.")
@@ -919,6 +933,7 @@ def check_files(file_batches: Callable, folder: Path, workers: Iterable[int] = (
     check_start(ramps, ramps.take(3 * ramps.steps), ramps.steps + 1)
     check_windows(ramps)
     check_filter(file_batches, folder)
+    check_turned(file_batches, folder / "turned")
     check_file_errors(file_batches, folder / "alone")
     for number in workers:
         check_workers(ramps, number)

@@ -136,6 +136,22 @@ def leaky(dataset, *arguments, **others):
     return numpy_stream.tuned_batches(images, labels, *arguments, **others)
 
 
+BROKEN_SHARDS = {
+    "with_one_order": "epochs 3 and 4 have the same order of the shards",
+    "with_one_seed": "seeds 0 and 1 have the same order of the shards",
+    "any_state": "a state of epoch 3 is taken in epoch 4",
+}
+
+
+def test_huggingface_shards_have_the_order_of_seed_and_epoch():
+    from carry_over import huggingface_stream
+
+    huggingface_stream.check_shards(huggingface_stream.shuffled_stream)
+    for name, sentence in BROKEN_SHARDS.items():
+        broken = getattr(huggingface_stream, name)
+        assert sentence in refused(huggingface_stream.check_shards, broken)
+
+
 def test_corrected_texts_pass():
     from carry_over.huggingface_stream import text_batches
 
@@ -654,7 +670,8 @@ def without_a_name(file, size, key):
 
 RIGHT = pillow_photographs.window
 SUFFIXES = (".jpg", ".JPG", ".jpeg", ".JPEG", ".png", ".PNG")
-STREAMS, WINDOWS, FILTER, ERRORS, WORKERS = "mixed", "ramps", "filter", "errors", "workers"
+STREAMS, WINDOWS, FILTER, TURNED = "mixed", "ramps", "filter", "turned"
+ERRORS, WORKERS = "errors", "workers"
 BROKEN_PHOTOGRAPHS = {
     "numbers the classes it finds": (
         STREAMS,
@@ -774,6 +791,11 @@ BROKEN_PHOTOGRAPHS = {
         photographs(cropped(RIGHT, Image.Resampling.BOX)),
         "an enlarged edge has no levels in between",
     ),
+    "leaves it turned": (
+        TURNED,
+        photographs(cropped(RIGHT)),
+        "the EXIF orientation [5-8]: does not come out upright",
+    ),
     "passes over what is unknown": (
         ERRORS,
         photographs(files_of=only(*SUFFIXES)),
@@ -816,6 +838,7 @@ def test_a_broken_promise_of_a_folder_is_refused(folders, tmp_path, part, file_b
         WINDOWS: lambda: contract.check_windows(ramps),
         WORKERS: lambda: contract.check_workers(ramps, 1),
         FILTER: lambda: contract.check_filter(file_batches, tmp_path),
+        TURNED: lambda: contract.check_turned(file_batches, tmp_path),
         ERRORS: lambda: contract.check_file_errors(file_batches, tmp_path),
     }[part]
     assert re.search(sentence, refused(check))

@@ -37,6 +37,11 @@ class CarryOver(in_process.Lesson):
         if "text_batches" in self.names:
             contract.check_text(self.names["text_batches"])
             tried.append("text_batches")
+        if "shuffled_stream" in self.names:
+            from .huggingface_stream import check_shards
+
+            check_shards(self.names["shuffled_stream"])
+            tried.append("shuffled_stream")
         for name in ("decode_crop", "fast_crop"):
             if name in self.names:
                 contract.check_decoder(self.names[name])

@@ -5,7 +5,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .order import index_batches, listed
 
@@ -28,7 +28,7 @@ def load(file, size, key):
     rng = np.random.default_rng(key)
     try:
         with Image.open(file) as opened:
-            photograph = opened.convert("RGB")
+            photograph = ImageOps.exif_transpose(opened).convert("RGB")
     except UnidentifiedImageError as error:
         raise ValueError(f"{file} is no image.") from error
     box = window(*photograph.size, rng)

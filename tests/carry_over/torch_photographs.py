@@ -20,7 +20,9 @@ class Photographs(Dataset):
     def __getitem__(self, index_and_seed):
         index, seed = index_and_seed
         try:
-            photograph = decode_image(str(self.files[index]), mode="RGB")
+            photograph = decode_image(
+                str(self.files[index]), mode="RGB", apply_exif_orientation=True
+            )
         except RuntimeError as error:
             raise ValueError(f"{self.files[index]} cannot be decoded.") from error
         with torch.random.fork_rng(devices=[]):  # leave the caller's generator
