@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from benchmarks import contract
 from benchmarks.contract import Refused
-from tools import lessons
 
 from . import cases
-from .lesson import CarryOver
+from .lesson import CarryOver, refusal
 
 Pair = collections.namedtuple("Pair", "x y")
 INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
@@ -70,15 +69,6 @@ def kinds_in(tree) -> list[str]:
 
 class TfData(CarryOver):
     """What a reader copies from the lesson on tf.data."""
-
-    def break_cell(self, defines: str, old: str, new: str) -> None:
-        """Run the cell that defines a function again, with one replacement in it."""
-        from IPython.core.interactiveshell import InteractiveShell
-
-        cells = lessons.code_cells(lessons.read_notebook(self.name))
-        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
-        assert source.count(old) == 1, f"{defines} has no {old}"
-        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
 
     def check_structures(self, shrink: bool = True) -> None:
         """Raises Refused unless each structure arrives as it is, or is refused by a leaf's name."""
@@ -165,21 +155,6 @@ class TfData(CarryOver):
             {"process": -1, "processes": 2},
         ):
             refusal(wrong, lambda w=wrong: stream_of(**given | w))
-
-
-def refusal(said, call) -> str:
-    """The sentence of the ValueError that `call()` raises. Raises Refused if it raises none."""
-    try:
-        call()
-    except ValueError as error:
-        message = str(error)
-    except Exception as error:
-        raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
-    else:
-        raise Refused(f"{said}: goes through.")
-    if "\n" in message:
-        raise Refused(f"{said}: says more than a sentence: {message}")
-    return message
 
 
 def check_fixed_lengths(names) -> None:
