@@ -9,7 +9,17 @@ from carry_over.feed import Feed
 from benchmarks import bench
 from benchmarks.contract import Refused
 
-CHECKS = ["stream", "measures", "limit", "lanes", "stacks", "training", "bounded", "threads"]
+CHECKS = [
+    "stream",
+    "measures",
+    "limit",
+    "lanes",
+    "short_steps",
+    "stacks",
+    "training",
+    "bounded",
+    "threads",
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +50,88 @@ BROKEN = {
         "are the losses",
     ),
     "takes a short measurement": (
+        "exactly",
+        'raise ValueError(f"Too few batches: this needs {count} more.")',
+        "return",
+        "measures",
+        "takes what cannot work|ends with",
+    ),
+    "times what was ready": (
         "seconds_a_step",
-        "next(batches, None) is None",
-        "False",
+        "collections.deque(exactly(batches, ready), 0)",
+        "list(exactly(batches, 0))",
+        "measures",
+        "batches are taken for 15|takes what cannot work",
+    ),
+    "loads what was ready": (
+        "seconds_alone",
+        "collections.deque(exactly(batches, ready), 0)",
+        "list(exactly(batches, 0))",
+        "measures",
+        "were ready are measured|takes what cannot work",
+    ),
+    "records what was ready": (
+        "record",
+        "collections.deque(exactly(batches, ready), 0)",
+        "list(exactly(batches, 0))",
+        "measures",
+        "were ready are recorded|takes what cannot work",
+    ),
+    "sends to one device": (
+        "diagnose",
+        "record(loop, batches, steps, ready, send)",
+        "record(loop, batches, steps, ready)",
+        "measures",
+        "`send` is called",
+    ),
+    "waits for no result": (
+        "seconds_a_step",
+        "if not jax.tree.leaves(made):",
+        "if False:",
         "measures",
         "takes what cannot work",
+    ),
+    "calls a short step a copy": (
+        "limit",
+        "if loop < max(near * step, 1e-4):",
+        "if False:",
+        "limit",
+        "not limited by 'step'",
+    ),
+    "answers without having seen": (
+        "full_lane",
+        'if not len(lanes["compute"]):',
+        "if False:",
+        "limit",
+        "nothing was compared",
+    ),
+    "joins copies": ("joined", "5_000 * kernels", "5_000", "limit", "joined over a gap"),
+    "loses steps in the caller's thread": (
+        "lane_of",
+        'if any(key == "hlo_op" for key, _ in event.stats):',
+        'if line.startswith("tf_XLA"):',
+        "lanes",
+        "copy is in the lane None",
+    ),
+    "mixes up shapes": ("stacked", "if len(shapes) > 1:", "if False:", "stacks", "stacked says"),
+    "loads everything at once": (
+        "in_thread",
+        "if ahead < 1:",
+        "if False:",
+        "threads",
+        "in_thread takes",
+    ),
+    "loses the thread's end": (
+        "in_thread",
+        "except BaseException",
+        "except Exception",
+        "threads",
+        "does not arrive",
     ),
     "calls taking turns a step": ("limit", "near=1.2", "near=2", "limit", "not limited by 'turns'"),
     "counts copies as computing": (
         "lane_of",
-        'event.startswith("Memcpy")',
+        'event.name.startswith("Memcpy")',
         "False",
         "lanes",
         "is in the lane compute",

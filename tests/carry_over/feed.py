@@ -6,6 +6,7 @@ import functools
 import itertools
 import threading
 import time
+import types
 
 import numpy as np
 
@@ -33,18 +34,39 @@ class Feed(CarryOver):
         cases.run(self.names["tuned_batches"])
 
     def check_measures(self) -> None:
-        for measure in ("seconds_a_step", "seconds_alone"):
-            self._refuses(measure, "need more batches", *self._few(measure, 3))
-            self._refuses(measure, "need more batches", *self._few(measure, 12))
-        alone = self.names["seconds_alone"]
-        load, copy = alone(slow(itertools.repeat(np.zeros(3)), 0.02))
+        a_step, alone = self.names["seconds_a_step"], self.names["seconds_alone"]
+        record, same_batch = self.names["record"], self.names["same_batch"]
+        for measure in (
+            functools.partial(a_step, tired),
+            functools.partial(record, tired),
+            alone,
+            functools.partial(self.names["diagnose"], tired),
+        ):
+            for count, ready in ((0, 0), (1, 0), (5, 0), (9, 0), (40, 64), (70, 64)):
+                given = iter([np.zeros(3)] * count)
+                refuses("Too few batches", measure, given, ready=ready)
+        refuses("Too few batches", same_batch, [])
+        refuses("must return", a_step, lambda _: None, itertools.repeat(0))
+        load, copy = alone(slow(itertools.repeat(np.zeros(3)), 0.02), ready=0)
         expect(load >= 0.02 and copy < load, "a slow loader is not seen")
-        a_step = self.names["seconds_a_step"](tired, itertools.repeat(0))
-        expect(a_step >= 0.01, "a slow loop is not seen")
-
-    def _few(self, measure: str, count: int) -> tuple:
-        batches = [np.zeros(3)] * (count if measure == "seconds_a_step" else count - 2)
-        return (tired, batches) if measure == "seconds_a_step" else (batches,)
+        expect(a_step(tired, itertools.repeat(0)) >= 0.01, "a slow loop is not seen")
+        taken = []
+        counted = (taken.append(n) or np.zeros(3) for n in itertools.count())
+        a_step(tired, counted, steps=4, rounds=2, ready=5)
+        expect(len(taken) == 2 + 5 + 8, f"{len(taken)} batches are taken for 15")
+        ahead = itertools.chain(itertools.repeat(np.zeros(3), 42), slow_zeros(0.02))
+        step = a_step(list, ahead, ready=40)
+        expect(step >= 0.019, "batches that were ready are measured")
+        ahead = itertools.chain(itertools.repeat(np.zeros(3), 40), slow_zeros(0.02))
+        expect(alone(ahead, ready=40)[0] >= 0.019, "batches that were ready are measured")
+        lanes = record(list, itertools.chain([np.zeros(3)] * 42, slow_zeros(0.02)), ready=40)
+        spans = lanes["load"]
+        expect(np.ptp(spans, 1).sum() > 150, "batches that were ready are recorded")
+        sent = []
+        self.names["diagnose"](
+            tired, slow_zeros(0), ready=0, send=lambda batch: sent.append(1) or batch
+        )
+        expect(len(sent) == 1 + 1 + 10 + 12, f"`send` is called {len(sent)} times for 24")
 
     def check_limit(self) -> None:
         limit, full_lane = self.names["limit"], self.names["full_lane"]
@@ -53,11 +75,17 @@ class Feed(CarryOver):
             ((10, 2, 9, 1), "load"),
             ((10, 2, 1, 9), "copy"),
             ((10, 6, 4, 1), "turns"),
+            ((10, 10, 0, 50), "step"),
+            ((10, 9, 1, 12), "step"),
+            ((2e-5, 1e-5, 0, 8e-5), "step"),
+            ((50, 10, 0, 50), "copy"),
         ):
             expect(limit(*seconds) == answer, f"{seconds} are not limited by {answer!r}")
         joined = self.names["joined"]
-        spans = joined([(50e6, 60e6), (0, 10e6), (5e6, 8e6), (10.01e6, 12e6)], 0)
-        expect(np.allclose(spans, [[0, 12], [50, 60]]), "spans are not joined")
+        given = [(50e6, 60e6), (0, 10e6), (5e6, 8e6), (10.004e6, 12e6), (12.01e6, 13e6)]
+        spans = joined(given, 0, True)
+        expect(np.allclose(spans, [[0, 12], [12.01, 13], [50, 60]]), "kernels are not joined")
+        expect(len(joined(given, 0)) == 4, "copies are joined over a gap")
         expect(joined([], 0).shape == (0, 2), "a lane without work has another shape")
         empty = np.zeros((0, 2))
         for load, compute, lane in (
@@ -67,29 +95,46 @@ class Feed(CarryOver):
         ):
             lanes = {"load": np.array(load), "copy": empty, "compute": np.array(compute)}
             expect(full_lane(lanes) == lane, f"{lane} is not the full lane")
+        unseen = {"load": np.array([[0.0, 9]]), "copy": empty, "compute": empty}
+        expect(full_lane(unseen) is None, "a lane is full that nothing was compared with")
 
     def check_lanes(self) -> None:
         lane_of = self.names["lane_of"]
         gpu = "/device:GPU:0"
-        for (plane, line, event), lane in {
+        for (plane, line, name, *stats), lane in {
             (gpu, "Stream #13(Compute)", "loop_fusion_2"): "compute",
             (gpu, "Stream #14(MemcpyH2D)", "MemcpyH2D"): "copy",
             (gpu, "Stream #15(MemcpyD2H)", "MemcpyD2H"): "copy",
             (gpu, "Stream #13(Compute)", "MemcpyD2D"): "compute",
-            (gpu, "XLA Ops", "loop_fusion_2"): None,
-            ("/host:CPU", "python3", "load"): "load",
-            ("/host:CPU", "python3", "copy"): "copy",
-            ("/host:CPU", "python3", "step"): None,
-            ("/host:CPU", "tf_XLAEigen/1", "dot.3"): "compute",
+            (gpu, "XLA Ops", "loop_fusion_2", ("hlo_op", "loop_fusion_2")): None,
+            ("/host:CPU", "python3", "feed: load"): "load",
+            ("/host:CPU", "python3", "feed: copy"): "copy",
+            ("/host:CPU", "python3", "step", ("step_num", 3)): None,
+            ("/host:CPU", "tf_XLAEigen/1", "dot.3", ("hlo_op", "dot.3")): "compute",
+            ("/host:CPU", "python3", "copy", ("hlo_op", "copy")): "compute",
             ("/host:CPU", "tf_XLAEigen/1", "ThreadpoolListener::Record"): None,
             ("/host:CPU", "tf_XLAEigen/1", "end: dot.3"): None,
         }.items():
-            found = lane_of(plane, line, event)
-            expect(found == lane, f"{plane} {line} {event} is in the lane {found}")
+            found = lane_of(plane, line, types.SimpleNamespace(name=name, stats=stats))
+            expect(found == lane, f"{plane} {line} {name} is in the lane {found}")
+
+    def check_short_steps(self) -> None:
+        """XLA computes them in the thread that calls; one of its operations is named copy."""
+        import jax
+
+        same = jax.jit(lambda batch: batch)
+        batches = itertools.repeat(np.ones(4, np.float32))
+        lanes = self.names["record"](lambda given: [*map(same, given)], batches, ready=0)
+        expect(len(lanes["copy"]) == 10, f"10 copies are {len(lanes['copy'])}")
+        if jax.default_backend() == "cpu":
+            expect(0 < len(lanes["compute"]) <= 10, f"steps are {len(lanes['compute'])} spans")
 
     def check_stacks(self) -> None:
         stacked = self.names["stacked"]
         self._refuses("stacked", "count=0", [np.zeros(2)], 0)
+        uneven = [{"x": np.zeros(4)}, {"x": np.zeros(4)}, {"x": np.zeros(3)}]
+        self._refuses("stacked", "(3,)", uneven, 3)
+        self._refuses("stacked", "differ", [(np.zeros(3), 1), (np.zeros(3), np.zeros(3))], 2)
         for shape, dtype in itertools.product(SHAPES, ("uint8", "float32", "int64")):
             rng = np.random.default_rng(0)
             batches = [
@@ -123,7 +168,9 @@ class Feed(CarryOver):
             key = jax.random.key(1)
             epoch = self.names["resident_epoch"](params, key, images, labels, 7, largest=16)
             expect(not near(epoch, params), f"{shape}: the resident epoch trains nothing")
-            self._refuses("resident_epoch", "60 examples", params, key, images, labels, 61)
+            for size in (61, 0, -3):
+                self._refuses("resident_epoch", "60 examples", params, key, images, labels, size)
+            self._refuses("resident_epoch", "30 labels", params, key, images, labels[:30], 7)
             if len(shape) > 1:
                 moved = self.names["shifted"](key, images, by=2)
                 same = (moved.shape, moved.dtype) == (images.shape, images.dtype)
@@ -142,6 +189,14 @@ class Feed(CarryOver):
         in_thread = self.names["in_thread"]
         expect(list(in_thread(range(50), 1)) == [*range(50)], "a thread changes the order")
         expect(list(in_thread([])) == [], "nothing is something")
+        for ahead in (0, -1):
+            self._refuses("in_thread", f"ahead={ahead}", itertools.count(), ahead)
+        for error in (SystemExit, KeyboardInterrupt, OSError):
+            try:
+                found = first_within(20, in_thread(raising(error)))
+            except error:
+                found = None
+            expect(found is None, f"{error.__name__} does not arrive")
         pulled = collections.deque()
         stream = in_thread((pulled.append(n) or n for n in itertools.count()), 3)
         next(stream)
@@ -166,15 +221,21 @@ class Feed(CarryOver):
         return [cell.source for cell in cells if "copy" in lessons.tags(cell)]
 
     def _refuses(self, function: str, words: str, *arguments) -> None:
-        made = functools.partial(self.names[function], *arguments)
-        try:
-            result = made()
-            if hasattr(result, "__next__"):
-                next(result)
-        except ValueError as error:
-            expect(words in str(error), f"{function} says: {error}")
-        else:
-            raise Refused(f"{function} takes what cannot work.")
+        refuses(words, self.names[function], *arguments)
+
+
+def refuses(words: str, function, *arguments, **options) -> None:
+    name = getattr(function, "func", function).__name__
+    try:
+        result = function(*arguments, **options)
+        if hasattr(result, "__next__"):
+            next(result)
+    except ValueError as error:
+        expect(words in str(error), f"{name} says: {error}")
+    except (LookupError, NameError, StopIteration, TypeError, ZeroDivisionError) as error:
+        raise Refused(f"{name} ends with {error!r}.") from error
+    else:
+        raise Refused(f"{name} takes what cannot work.")
 
 
 def expect(holds: bool, sentence: str) -> None:
@@ -199,6 +260,35 @@ def slow(batches, seconds):
     for batch in batches:
         time.sleep(seconds)
         yield batch
+
+
+def slow_zeros(seconds):
+    return slow(itertools.repeat(np.zeros(3)), seconds)
+
+
+def raising(error):
+    yield 0
+    raise error
+
+
+def first_within(seconds: float, stream) -> str | None:
+    """Take all of the stream in a thread, which may wait for ever. Its error is raised here."""
+    ended = []
+
+    def take():
+        try:
+            ended.append((list(stream), None))
+        except BaseException as error:
+            ended.append((None, error))
+
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        return "nothing"
+    if ended[0][1] is not None:
+        raise ended[0][1]
+    return "an end"
 
 
 def batched(items: list, count: int) -> list[list]:
