@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks import contract
 from benchmarks import lesson as in_process
+from tools import lessons
 
 from . import cases
 
@@ -13,6 +14,15 @@ class CarryOver(in_process.Lesson):
     """A lesson with its setup, its pipelines and all else that a reader copies."""
 
     run = in_process.PIPELINES | {"copy"}
+
+    def break_cell(self, defines: str, old: str, new: str) -> None:
+        """Run the cell that defines a function again, with one replacement in it."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        cells = lessons.code_cells(lessons.read_notebook(self.name))
+        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
+        assert source.count(old) == 1, f"{defines} has no {old}"
+        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
 
     def check_carry_over(self) -> list[str]:
         """Raises Refused if a pipeline breaks a promise. Returns the tags of those it tried."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from benchmarks import contract
 from benchmarks.contract import Refused
-from tools import lessons
 
 from . import cases
 from .lesson import CarryOver
@@ -70,15 +69,6 @@ def kinds_in(tree) -> list[str]:
 
 class TfData(CarryOver):
     """What a reader copies from the lesson on tf.data."""
-
-    def break_cell(self, defines: str, old: str, new: str) -> None:
-        """Run the cell that defines a function again, with one replacement in it."""
-        from IPython.core.interactiveshell import InteractiveShell
-
-        cells = lessons.code_cells(lessons.read_notebook(self.name))
-        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
-        assert source.count(old) == 1, f"{defines} has no {old}"
-        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
 
     def check_structures(self, shrink: bool = True) -> None:
         """Raises Refused unless each structure arrives as it is, or is refused by a leaf's name."""
