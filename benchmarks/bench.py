@@ -66,6 +66,7 @@ WINDOWS_MARK = 0.8  # of that copy
 EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
 FORM_BEFORE = "X[i]"  # of results that do not name their reference
 SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
+COUNTS = (0, 1, 4, 16, 64)  # short steps in a call: 0 is the step itself, not stacked
 COPIES = (1, 4, 16)  # times the 60,000 examples
 EXAMPLES_BYTES = 60_000 * (28 * 28 + 4)  # what the training set itself takes, as NumPy arrays
 BUSY = 0.2  # cores: more work of others than this, and the machine is not quiet
@@ -353,6 +354,17 @@ def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
     return times
 
 
+def scans(repetitions: int) -> dict[str, list[float]]:
+    """For each number of short steps in a call, the seconds of as many steps on a stream."""
+    say("feed_the_device", "steps in a call")
+    times = {str(count): [] for count in COUNTS}
+    with ready(Process("feed_the_device")) as [process]:
+        for _ in range(repetitions):
+            for count in COUNTS:
+                times[str(count)].append(process.call("short_steps", count))
+    return times
+
+
 def ratios(figures: dict, of: str, to: str) -> list[float]:
     """Repetition by repetition: what was measured side by side is compared."""
     return [a / b for a, b in zip(figures[of], figures[to], strict=True)]
@@ -401,6 +413,9 @@ def report(results: dict) -> str:
     if results["exchange"]:
         parts.append("DLPack: microseconds of a hand-over")
         parts.append(exchange_table(results["exchange"]))
+    if results.get("scans"):
+        parts.append("short steps on a stream: the share of the time that a scan of several saves")
+        parts.append(scans_table(results["scans"]))
     return "\n\n".join([*parts, *missed(results), *disturbed(results)])
 
 
@@ -517,6 +532,13 @@ def exchange_table(exchanged: dict) -> str:
     )
 
 
+def scans_table(times: dict) -> str:
+    saved = {
+        count: [1 - share for share in ratios(times, count, "0")] for count in times if count != "0"
+    }
+    return table([{f"{count} in a call": spread(shares) for count, shares in saved.items()}])
+
+
 def missed(results: dict) -> list[str]:
     """A sentence for each mark that is missed."""
     said = []
@@ -571,7 +593,7 @@ def run(names: list[str], quick: bool) -> int:
         path = machine.path(RESULTS, figures["device"])
         if results is None:
             before = {} if quick else machine.read(path)
-            kept = {key: before.get(key, {}) for key in ("lessons", "exchange")}
+            kept = {key: before.get(key, {}) for key in ("lessons", "exchange", "scans")}
             results = machine.describe(figures["device"]) | kept
         results["lessons"][name] = {"date": machine.today()} | figures
         if not quick:
@@ -579,6 +601,7 @@ def run(names: list[str], quick: bool) -> int:
     if results:
         try:
             results["exchange"] = exchange(repetitions)
+            results["scans"] = scans(repetitions)
         except (in_process.Refused, lessons.Problem) as trouble:
             troubles.append(str(trouble))
         if not quick:

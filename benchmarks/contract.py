@@ -454,6 +454,7 @@ def check_stream(stream: Stream, start: int, processes: int) -> None:
         check_processes(stream, batches, processes, start)
     check_short_refused(stream, stream.source.count + 1)
     check_split_refused(stream)
+    check_short_refused(stream, 0)
 
 
 def check_rows(tuned: Callable, dataset, images: np.ndarray, labels: np.ndarray) -> None:

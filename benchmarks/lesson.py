@@ -30,6 +30,7 @@ from tools import lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
+SHORT_BATCH = 32  # of steps so short that calling them takes longer
 PHOTOS_BATCH = 64
 PHOTOS_SIZE = 224
 WARM_UP = 8  # batches of photographs: until then workers start, or hand out what they had ready
@@ -264,23 +265,40 @@ class Lesson:
         import jax
 
         if "resident_epoch" not in self.names:  # once, so that it is compiled once
-            self.names.setdefault("BATCH_SIZE", BATCH)  # it reads that name
-            exec(only(tagged("resident-epoch"), ast.FunctionDef), self.names)
+            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
+            exec(only(tagged("resident-epoch"), kinds), self.names)
         whole_epoch = self.names["resident_epoch"]
         resident = jax.device_put((self.names["train_images"], self.names["train_labels"]))
-        return self._timed(lambda params, n: whole_epoch(params, jax.random.key(n), *resident))
+        return self._timed(
+            lambda params, n: whole_epoch(params, jax.random.key(n), *resident, BATCH)
+        )
 
-    def _params(self) -> list:
+    def short_steps(self, count: int, steps: int = 2048) -> float:
+        """Seconds for short steps on a stream: in stacks of `count`, or 0: each called alone."""
+        short = self._params(hidden=(32,))
+        data = self.names["train_images"], self.names["train_labels"], SHORT_BATCH
+
+        def train(params, number):
+            batches = itertools.islice(self.names["tuned_batches"](*data, number), steps)
+            stacks = self.names["stacked"](batches, count) if count else batches
+            step = self.names["train_steps" if count else "train_step"]
+            for images, labels in stacks:
+                params = step(params, images, labels)
+            return params
+
+        return self._timed(train, short)
+
+    def _params(self, hidden: tuple[int, ...] = (512, 512)) -> list:
         import jax
 
         images, labels = self.names["train_images"], self.names["train_labels"]
-        sizes = images[0].size, 512, 512, int(labels.max()) + 1
+        sizes = images[0].size, *hidden, int(labels.max()) + 1
         return self.names["init_params"](jax.random.key(0), sizes)
 
-    def _timed(self, train: Callable) -> float:
+    def _timed(self, train: Callable, params: list | None = None) -> float:
         import jax
 
-        params = jax.block_until_ready(train(self._params(), 0))  # compiles
+        params = jax.block_until_ready(train(params or self._params(), 0))  # compiles
         start = time.perf_counter()
         jax.block_until_ready(train(params, 1))
         return time.perf_counter() - start

@@ -324,6 +324,12 @@ def complains(error, late=False):
     return tuned_batches
 
 
+def divides(images, labels, batch_size, seed, **others):
+    """Counts the steps before it looks at the size of a batch."""
+    divmod(others.get("start", 0), len(images) // batch_size or 1)
+    return numpy_stream.tuned_batches(images, labels, batch_size, seed, **others)
+
+
 def loops(images, labels, batch_size, seed, **others):
     while batch_size > len(images):
         pass
@@ -427,6 +433,10 @@ BROKEN = {
     "gives a short batch": (
         complains(lambda *_: ValueError("fewer"), late=True),
         "1010 examples for batches of 1011: gives a batch, without a ValueError",
+    ),
+    "divides by a batch of no rows": (
+        divides,
+        "1010 examples for batches of 0: raises ZeroDivisionError, not ValueError",
     ),
     "raises another error": (complains(IndexError), "raises IndexError, not ValueError"),
     "says nothing": (complains(lambda *_: ValueError("too few")), "the error does not say so"),

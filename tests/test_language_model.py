@@ -7,10 +7,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from carry_over.broken import assert_refused
 from carry_over.language_model import LanguageModel
 
 from benchmarks import bench
-from benchmarks.contract import Refused
 from offline import lay_out
 from tools import lessons
 
@@ -205,13 +205,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
 def test_a_broken_copy_is_refused(lesson, case):
-    defines, old, new, check, sentence = case
-    lesson.call("break_cell", defines, old, new)
-    try:
-        with pytest.raises(Refused, match=sentence):
-            lesson.call(check, False)  # without a search for the smallest input
-    finally:
-        lesson.call("break_cell", defines, old, old)
+    assert_refused(lesson, case)
 
 
 # The texts -----------------------------------------------------------------------------------

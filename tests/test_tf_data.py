@@ -4,10 +4,10 @@ Each broken copy, which differs in one place, is refused: so every check is seen
 """
 
 import pytest
+from carry_over.broken import assert_refused
 from carry_over.tf_data import TfData
 
 from benchmarks import bench
-from benchmarks.contract import Refused
 
 
 @pytest.fixture(scope="module")
@@ -212,10 +212,4 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
 def test_a_broken_copy_is_refused(lesson, case):
-    defines, old, new, check, sentence = case
-    lesson.call("break_cell", defines, old, new)
-    try:
-        with pytest.raises(Refused, match=sentence):
-            lesson.call(check, False)  # without a search for the smallest input
-    finally:
-        lesson.call("break_cell", defines, old, old)
+    assert_refused(lesson, case)

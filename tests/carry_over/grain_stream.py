@@ -36,9 +36,9 @@ def pipeline(chain):
     """A pipeline whose steps are in the order of `chain`."""
 
     def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):
-        usable = len(images) // batch_size * batch_size
-        if not usable or batch_size % processes:
+        if not 0 < batch_size <= len(images) or batch_size % processes:
             raise ValueError(f"{len(images)} do not fill {batch_size=} for {processes=}.")
+        usable = len(images) // batch_size * batch_size
         rows = grain.MapDataset.range(len(images)).seed(seed)
         batches = chain(rows, usable, batch_size // processes, process, processes)[start:]
         batches = batches.map(lambda rows: (images[rows], labels[rows]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.contract import Refused
 
 from . import cases
-from .lesson import CarryOver
+from .lesson import CarryOver, refusal
 
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
 TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")
@@ -111,19 +111,6 @@ def tried(check, *arguments) -> None:
         raise
     except Exception as error:
         raise Refused(f"{arguments[1:]}: raises {type(error).__name__}: {error}") from error
-
-
-def refusal(said, call) -> None:
-    """Raises Refused unless `call()` raises a ValueError of one sentence."""
-    try:
-        call()
-    except ValueError as error:
-        if "\n" in str(error):
-            raise Refused(f"{said}: says more than a sentence: {error}") from error
-    except Exception as error:
-        raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
-    else:
-        raise Refused(f"{said}: goes through.")
 
 
 # Text to tokens ------------------------------------------------------------------------------

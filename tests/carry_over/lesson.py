@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks import contract
 from benchmarks import lesson as in_process
+from benchmarks.contract import Refused
 from tools import lessons
 
 from . import cases
@@ -14,15 +15,6 @@ class CarryOver(in_process.Lesson):
     """A lesson with its setup, its pipelines and all else that a reader copies."""
 
     run = in_process.PIPELINES | {"copy"}
-
-    def break_cell(self, defines: str, old: str, new: str) -> None:
-        """Run the cell that defines a function again, with one replacement in it."""
-        from IPython.core.interactiveshell import InteractiveShell
-
-        cells = lessons.code_cells(lessons.read_notebook(self.name))
-        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
-        assert source.count(old) == 1, f"{defines} has no {old}"
-        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
 
     def check_carry_over(self) -> list[str]:
         """Raises Refused if a pipeline breaks a promise. Returns the tags of those it tried."""
@@ -60,3 +52,27 @@ class CarryOver(in_process.Lesson):
             contract.check_store_smaller(self.names["store_smaller"], self.names["photographs_in"])
             tried.append("store_smaller")
         return tried
+
+    def break_cell(self, defines: str, old: str, new: str) -> None:
+        """Run the cell that defines a function again, with one replacement in it."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        cells = lessons.code_cells(lessons.read_notebook(self.name))
+        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
+        assert source.count(old) == 1, f"{defines} has no {old}"
+        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
+
+
+def refusal(said, call) -> str:
+    """The sentence of the ValueError that `call()` raises. Raises Refused if it raises none."""
+    try:
+        call()
+    except ValueError as error:
+        message = str(error)
+    except Exception as error:
+        raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
+    else:
+        raise Refused(f"{said}: goes through.")
+    if "\n" in message:
+        raise Refused(f"{said}: says more than a sentence: {message}")
+    return message

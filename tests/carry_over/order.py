@@ -10,7 +10,7 @@ def index_batches(
     count: int, batch_size: int, seed: int, start: int = 0, process: int = 0, processes: int = 1
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Endless (epoch, indices of a batch's rows) from batch `start` on. Raises ValueError."""
-    if batch_size > count:
+    if not 0 < batch_size <= count:
         raise ValueError(f"{count} examples do not fill a batch of {batch_size}.")
     if batch_size % processes:
         raise ValueError(f"{processes} processes do not divide a batch of {batch_size}.")

@@ -13,7 +13,7 @@ from benchmarks import contract
 from benchmarks.contract import Refused
 
 from . import cases
-from .lesson import CarryOver
+from .lesson import CarryOver, refusal
 
 Pair = collections.namedtuple("Pair", "x y")
 INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
@@ -155,21 +155,6 @@ class TfData(CarryOver):
             {"process": -1, "processes": 2},
         ):
             refusal(wrong, lambda w=wrong: stream_of(**given | w))
-
-
-def refusal(said, call) -> str:
-    """The sentence of the ValueError that `call()` raises. Raises Refused if it raises none."""
-    try:
-        call()
-    except ValueError as error:
-        message = str(error)
-    except Exception as error:
-        raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
-    else:
-        raise Refused(f"{said}: goes through.")
-    if "\n" in message:
-        raise Refused(f"{said}: says more than a sentence: {message}")
-    return message
 
 
 def check_fixed_lengths(names) -> None:

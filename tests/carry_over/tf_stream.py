@@ -9,7 +9,7 @@ fixed.autotune.enabled = False
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):
     count = len(images)
-    if batch_size > count:
+    if not 0 < batch_size <= count:
         raise ValueError(f"{count} examples do not fill a batch of {batch_size}.")
     if batch_size % processes:
         raise ValueError(f"{processes} processes do not divide a batch of {batch_size}.")
