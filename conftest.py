@@ -1,4 +1,4 @@
-"""What a run of `pytest --nbval` needs: MNIST laid out, offline kernels, GPU-only cells skipped.
+"""What a run of `pytest --nbval` needs: data laid out, offline kernels, GPU-only cells skipped.
 
 With `--record` the run leaves a record in checked/, from which the site says what was checked.
 
@@ -75,7 +75,7 @@ def prepare(node_ids, config):
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder `notebooks/data` with MNIST laid out for every library."""
+    """The folder `notebooks/data` with MNIST laid out for every library, and the texts."""
     try:
         lessons.lay_out_data()
     except lessons.Problem as problem:

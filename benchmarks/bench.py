@@ -61,6 +61,8 @@ FILES_MARKS = {
     "tensorflow_datasets": 0.7,
 }
 FILES_STREAM_MARK = 0.85  # of rewritten lessons, with two workers
+TEXT = "language_model_data"  # its windows are timed beside a copy, and nothing else of it
+WINDOWS_MARK = 0.8  # of that copy
 EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
 FORM_BEFORE = "X[i]"  # of results that do not name their reference
 SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
@@ -316,6 +318,30 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
     return grown
 
 
+def windows(repetitions: int, seconds: float) -> dict[str, list[float]]:
+    """Tokens per second of the windows of the lesson on text, and of a copy of as many."""
+    say(TEXT, "windows")
+    figures = {"tokens_s": [], "copy_tokens_s": []}
+    with ready(Process(TEXT, kind=in_process.Windows)) as [lesson]:
+        lesson.call("check")
+        for _ in range(repetitions):
+            for values, speed in zip(
+                figures.values(), lesson.call("tokens_per_second", seconds), strict=True
+            ):
+                values.append(speed)
+    return figures
+
+
+def windows_line(figures: dict[str, list[float]]) -> str:
+    """What was measured, and whether it reaches its mark."""
+    shares = ratios(figures, "tokens_s", "copy_tokens_s")
+    said = (
+        f"{TEXT}: {median(figures['tokens_s']):,.0f} tokens/s in windows, "
+        f"{spread(shares)} of a copy of as many (mark {WINDOWS_MARK})"
+    )
+    return said + (": it misses its mark." if median(shares) < WINDOWS_MARK else ".")
+
+
 def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
     """For each size in bytes, the microseconds of a DLPack hand-over in each direction."""
     say("dlpack_zero_copy", "hand-overs")
@@ -558,7 +584,7 @@ def run(names: list[str], quick: bool) -> int:
     os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     lessons.lay_out_data()
     start, results, troubles = time.perf_counter(), None, []
-    for name in names:
+    for name in [name for name in names if name != TEXT]:
         try:
             figures = measure(name, repetitions, seconds)
         except (in_process.Refused, lessons.Problem) as trouble:
@@ -583,25 +609,31 @@ def run(names: list[str], quick: bool) -> int:
         where = "nothing is written" if quick else path.relative_to(lessons.ROOT)
         minutes = (time.perf_counter() - start) / 60
         print(report(results), f"{minutes:.0f} minutes; {where}.", sep="\n\n")
+    if TEXT in names:  # printed only: its figures stand in no table
+        try:
+            print(windows_line(windows(repetitions, seconds)))
+        except (in_process.Refused, lessons.Problem) as trouble:
+            troubles.append(str(trouble))
     print(*troubles, sep="\n", file=sys.stderr)
     return 1 if troubles else 0
 
 
 def main() -> None:
     loaders = [name for name in lessons.names() if lessons.has_pipeline(name)]
+    known = [*loaders, *([TEXT] if lessons.notebook_path(TEXT).is_file() else [])]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(loaders)}")
+    parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(loaders):
-        parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(loaders)}.")
+    if unknown := set(arguments.names) - set(known):
+        parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(known)}.")
     if unknown := set(loaders) - MODULES.keys():
         sys.exit(f"bench: say in MODULES and in the marks what {', '.join(sorted(unknown))} needs.")
     (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
     lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
     try:
         with lock.acquire(timeout=0):
-            code = run(arguments.names or loaders, arguments.quick)
+            code = run(arguments.names or known, arguments.quick)
     except filelock.Timeout:
         sys.exit("bench: another run is measuring: wait for it, or both are wrong.")
     except lessons.Problem as problem:

@@ -335,6 +335,44 @@ class Decoder(Lesson):
         return speed
 
 
+class Windows(Lesson):
+    """Windows of a mapped file of tokens, and a copy of windows as large by NumPy alone."""
+
+    run = PIPELINES | {"copy"}
+    shape = (64, 512)  # rows, and tokens of a row
+
+    def check(self) -> None:
+        """Raises Refused unless an epoch has each target once, in windows without a gap."""
+        rows, length = self.shape
+        numbers = np.arange(400 * length, dtype=np.uint32)
+        steps = (len(numbers) // length - 1) // rows
+        stream = self.names["window_batches"](numbers, rows, length, 0)
+        epoch = np.concatenate(list(itertools.islice(stream, steps)))
+        targets = np.unique(epoch[:, 1:])
+        if (np.diff(epoch.astype(int)) != 1).any() or len(targets) < len(epoch) * length:
+            raise Refused("an epoch of windows has a gap, or a target twice.")
+
+    def tokens_per_second(self, seconds: float) -> tuple[float, float]:
+        """Of the lesson's windows, and of NumPy's gather of as many, of 32 million tokens."""
+        rows, length = self.shape
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "tokens.uint16")
+            np.arange(2**25, dtype=np.uint16).tofile(file)
+            tokens = self.names["mapped"](file)
+            grid = np.lib.stride_tricks.sliding_window_view(tokens, length + 1)[::length]
+
+            def gathered():
+                for epoch in itertools.count():
+                    order = np.random.default_rng(epoch).permutation(len(grid) // rows * rows)
+                    yield from ((grid[some], None) for some in order.reshape(-1, rows))
+
+            stream = self.names["window_batches"](tokens, rows, length, 0)
+            streams = ((windows, None) for windows in stream), gathered()
+            for each in streams:  # the file is read once, before anything is timed
+                collections.deque(itertools.islice(each, len(grid) // rows), maxlen=0)
+            return tuple(rate(each, seconds) * length for each in streams)
+
+
 class Exchange:
     """DLPack hand-overs between JAX and PyTorch, timed at several sizes."""
 

@@ -1,4 +1,4 @@
-"""Lay out the embedded MNIST where each library looks for it before it downloads.
+"""Lay out the embedded data where each library looks for it before it downloads.
 
     python offline/lay_out.py [--data notebooks/data] [--installed] [LAYOUT ...]
 
@@ -8,6 +8,8 @@ Afterwards these calls find the dataset below `data/` and need no network:
     tfds.load("mnist", data_dir="data")
     tfds.data_source("mnist", data_dir="data/array_record")
     datasets.load_dataset("ylecun/mnist", cache_dir="data")      # with HF_HUB_OFFLINE=1
+
+and the plays and poems of Shakespeare are the text files of `data/shakespeare/`.
 
 A layout is written into a temporary folder and renamed into place when it is whole. So a run
 that is killed loses nothing, and a second run at the same time waits and finds the work done.
@@ -25,6 +27,7 @@ import os
 import shutil
 import signal
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -38,7 +41,8 @@ import filelock
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-EMBEDDED = HERE / "mnist"
+MNIST = HERE / "mnist"
+SHAKESPEARE = HERE / "shakespeare"
 MANIFEST = ".sha256sums"
 INSTALL = "python -m pip install -r requirements.txt -c constraints.txt"
 
@@ -56,20 +60,19 @@ class Layout:
     package: str | None  # what has to be installed to write it
     megabytes: int  # once laid out
     write: Callable[[Path], None]  # given the folder that stands for `data`
-    last_file: str | None = None  # what the library itself writes last
+    holds: Callable[[Path], bool]  # whether a folder that somebody else wrote is whole
 
 
 # The embedded files --------------------------------------------------------------------------
 
 
-def read_embedded(name: str) -> bytes:
-    """The unpacked bytes of one embedded IDX file, its SHA-256 verified.
+def verified(packed: Path) -> bytes:
+    """The bytes of one embedded file, its SHA-256 verified.
 
     Raises Problem when the file is missing or damaged.
     """
-    packed = EMBEDDED / f"{name}.gz"
-    sums = EMBEDDED / "SHA256SUMS"
-    restore = f"restore it with `git checkout -- {EMBEDDED.relative_to(HERE.parent)}`"
+    sums = packed.parent / "SHA256SUMS"
+    restore = f"restore it with `git checkout -- {packed.parent.relative_to(HERE.parent)}`"
     for file in (sums, packed):
         if not file.is_file():
             raise Problem(f"{file} is missing: {restore}.")
@@ -77,7 +80,23 @@ def read_embedded(name: str) -> bytes:
     content = packed.read_bytes()
     if hashlib.sha256(content).hexdigest() != expected.get(packed.name):
         raise Problem(f"{packed} is damaged (its SHA-256 is not the one in SHA256SUMS): {restore}.")
-    return gzip.decompress(content)
+    return content
+
+
+def read_embedded(name: str) -> bytes:
+    """The unpacked bytes of one embedded IDX file. Raises Problem."""
+    return gzip.decompress(verified(MNIST / f"{name}.gz"))
+
+
+def read_plays() -> dict[str, bytes]:
+    """The text of each play and poem, by the name of its file. Raises Problem."""
+    archive = io.BytesIO(verified(SHAKESPEARE / "plays.tar.xz"))
+    with tarfile.open(fileobj=archive) as members:
+        return {
+            Path(member.name).name: members.extractfile(member).read()
+            for member in members
+            if member.isfile()
+        }
 
 
 IDX_FILES = {
@@ -174,26 +193,51 @@ def write_huggingface(data: Path) -> None:
     ).download_and_prepare()
 
 
+def write_shakespeare(data: Path) -> None:
+    folder = data / "shakespeare"
+    folder.mkdir(parents=True)
+    for name, text in read_plays().items():
+        (folder / name).write_bytes(text)
+
+
+# Whether a folder that this program did not write is whole ------------------------------------
+
+
+def has_info(folder: Path) -> bool:
+    """TFDS and Hugging Face write this file last."""
+    return (folder / "dataset_info.json").is_file()
+
+
+def has_idx_files(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ALL_IDX_FILES) and all(
+        (folder / name).read_bytes() == read_embedded(name) for name in ALL_IDX_FILES
+    )
+
+
+def has_texts(folder: Path) -> bool:
+    """Any text: readers put their own there."""
+    return any(folder.glob("*.txt"))
+
+
 # In order of how long they take: the slowest starts first.
 LAYOUTS = {
-    "tfds": Layout(
-        Path("mnist/3.0.1"), "tensorflow_datasets", 23, write_tfrecord, "dataset_info.json"
-    ),
+    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", 23, write_tfrecord, has_info),
     "huggingface": Layout(
         Path("ylecun___mnist/mnist/0.0.0", HUB_COMMIT),
         "datasets",
         21,
         write_huggingface,
-        "dataset_info.json",
+        has_info,
     ),
     "array_record": Layout(
         Path("array_record/mnist/3.0.1"),
         "tensorflow_datasets",
         27,
         write_array_record,
-        "dataset_info.json",
+        has_info,
     ),
-    "torchvision": Layout(Path("MNIST/raw"), None, 55, write_torchvision),
+    "torchvision": Layout(Path("MNIST/raw"), None, 55, write_torchvision, has_idx_files),
+    "shakespeare": Layout(Path("shakespeare"), None, 6, write_shakespeare, has_texts),
 }
 
 
@@ -233,15 +277,9 @@ def is_missing(layout: Layout, data: Path) -> bool:
         pass
     if not folder.exists() or not any(folder.iterdir()):
         return True
-    if layout.last_file:
-        whole = (folder / layout.last_file).is_file()
-    else:
-        whole = all((folder / name).is_file() for name in ALL_IDX_FILES) and all(
-            (folder / name).read_bytes() == read_embedded(name) for name in ALL_IDX_FILES
-        )
-    if not whole:
+    if not layout.holds(folder):
         raise Problem(
-            f"{folder} holds a download that was interrupted or is not MNIST: "
+            f"{folder} holds a download that was interrupted or is something else: "
             "move it away or delete it, then run this again."
         )
     return False
@@ -311,7 +349,8 @@ def write_missing(names: list[str], data: Path) -> None:
         raise disk_full(data, needed)
     for file in ALL_IDX_FILES:
         read_embedded(file)  # a damaged file is found here, not by every worker
-    print(f"laying out MNIST in {data}: {', '.join(names)} ({needed} MB)", flush=True)
+    read_plays()
+    print(f"laying out in {data}: {', '.join(names)} ({needed} MB)", flush=True)
     # spawn: forking a process that has threads can deadlock, and the libraries start threads.
     workers = ProcessPoolExecutor(
         max_workers=2,

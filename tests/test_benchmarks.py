@@ -330,3 +330,10 @@ def test_quick_run_measures_everything_and_writes_nothing(python):
     ):
         assert words in done.stdout
     assert before == {path: path.read_bytes() for path in bench.RESULTS.iterdir()}
+
+
+@pytest.mark.parametrize(("speed", "ends"), [(90.0, "(mark 0.8)."), (70.0, "misses its mark.")])
+def test_windows_are_judged_beside_a_copy(speed, ends):
+    said = bench.windows_line({"tokens_s": [speed] * 3, "copy_tokens_s": [100.0] * 3})
+    assert f"{speed:.0f} tokens/s" in said and f"{speed / 100:.2f} (" in said
+    assert said.endswith(ends)

@@ -84,6 +84,7 @@ def test_address_is_that_of_conf_py():
     address = re.search(r'^REPOSITORY = (".*")$', cell("LOADERS = {"), re.MULTILINE)[1]
     assert f"REPOSITORY = {address}\n" in (lessons.ROOT / "conf.py").read_text()
     assert ast.literal_eval(address).startswith("https://github.com/")
+    assert f"REPOSITORY = {address}\n" in lessons.md_path("language_model_data").read_text()
 
 
 def test_every_entry_of_the_decision_table_leads_to_its_proof():

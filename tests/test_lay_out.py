@@ -1,4 +1,4 @@
-"""offline/lay_out.py: every library finds MNIST; bad input gets one sentence, nothing is lost."""
+"""offline/lay_out.py: libraries find their data; bad input gets one sentence, nothing is lost."""
 
 import hashlib
 import inspect
@@ -75,6 +75,20 @@ def test_every_library_reads_these_images_by_its_own_call(data, python):
     assert not lay_out.missing_layouts(list(lay_out.LAYOUTS), data), "a library changed its layout"
 
 
+def test_the_texts_are_laid_out(data):
+    texts = {file.name: file.read_bytes() for file in (data / "shakespeare").glob("*.txt")}
+    assert texts == lay_out.read_plays()
+    assert (len(texts), sum(map(len, texts.values()))) == (42, 5_057_198)
+
+
+def test_texts_of_the_readers_own_are_left_alone(tmp_path, python):
+    own = tmp_path / "shakespeare/own.txt"
+    own.parent.mkdir()
+    own.write_text("mine")
+    assert python(PROGRAM, "--data", tmp_path, "shakespeare").stdout == ""
+    assert tree(tmp_path) == {"shakespeare/own.txt": b"mine"}
+
+
 def test_the_lessons_digest_is_that_of_the_embedded_files():
     expected = digest(*lay_out.read_split("train"))
     source = lessons.md_path(lessons.SHARED_OWNER).read_text()
@@ -145,23 +159,30 @@ def test_somebody_elses_interrupted_download_is_left_alone(tmp_path, python, nam
     assert list(tree(tmp_path)) == [str(theirs.relative_to(tmp_path))]
 
 
-def test_a_flipped_byte_in_an_embedded_file(repository, tmp_path, python):
-    flip_a_byte(repository / "offline/mnist/train-labels-idx1-ubyte.gz")
+EMBEDDED = {
+    "mnist/train-labels-idx1-ubyte.gz": "torchvision",
+    "mnist/SHA256SUMS": "torchvision",
+    "shakespeare/plays.tar.xz": "shakespeare",
+    "shakespeare/SHA256SUMS": "shakespeare",
+}
+
+
+@pytest.mark.parametrize("file", [file for file in EMBEDDED if "SUMS" not in file])
+def test_a_flipped_byte_in_an_embedded_file(repository, tmp_path, python, file):
+    flip_a_byte(repository / "offline" / file)
     data = tmp_path / "data"
-    sentence = one_sentence(
-        python(repository / "offline/lay_out.py", "--data", data, "torchvision")
-    )
-    assert "train-labels-idx1-ubyte.gz is damaged" in sentence and "git checkout" in sentence
+    program = repository / "offline/lay_out.py"
+    sentence = one_sentence(python(program, "--data", data, EMBEDDED[file]))
+    assert f"{file} is damaged" in sentence and "git checkout" in sentence
     assert not tree(data)
 
 
-@pytest.mark.parametrize("file", ["t10k-images-idx3-ubyte.gz", "SHA256SUMS"])
+@pytest.mark.parametrize("file", EMBEDDED)
 def test_a_missing_embedded_file(repository, tmp_path, python, file):
-    (repository / "offline/mnist" / file).unlink()
+    (repository / "offline" / file).unlink()
     data = tmp_path / "data"
-    sentence = one_sentence(
-        python(repository / "offline/lay_out.py", "--data", data, "torchvision")
-    )
+    program = repository / "offline/lay_out.py"
+    sentence = one_sentence(python(program, "--data", data, EMBEDDED[file]))
     assert f"{file} is missing" in sentence and "git checkout" in sentence
     assert not tree(data)
 

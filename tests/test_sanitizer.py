@@ -79,6 +79,13 @@ SAMPLES = {
         },
         ["97.83%", "accuracy 97", "50.00% of the batch", "accuracy of 10%"],
     ),
+    " <loss>": (
+        {
+            "step 99   5.52 nats": "step 99 <loss>",
+            "from 7.62 nats to 5.50 nats.": "from <loss> to <loss>.",
+        },
+        ["3 nats", "5.52", "5.52 bits", "v5.52 nats", "loss 5.52", "5.52 natsu"],
+    ),
     r"\1 <version>": (
         {
             "jax          0.12.0.1": "jax <version>",
@@ -92,6 +99,7 @@ SAMPLES = {
             "datasets     5.2.0": "datasets <version>",
             "pyarrow      26.0.1": "pyarrow <version>",
             "cupy         14.0.1": "cupy <version>",
+            "tokenizers   0.23.3": "tokenizers <version>",
         },
         [
             "jax (128, 28, 28) uint8",

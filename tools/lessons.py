@@ -192,7 +192,7 @@ def has_gpu() -> bool:
 
 
 def lay_out_data() -> None:
-    """Put MNIST where the libraries that are installed here look for it. Raises Problem."""
+    """Put the data where the libraries that are installed here look for it. Raises Problem."""
     if not os.access(NOTEBOOKS, os.W_OK):
         raise Problem(
             f"{NOTEBOOKS} cannot be written to, and lessons write files beside themselves: "

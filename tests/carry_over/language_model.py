@@ -1,0 +1,328 @@
+"""The cells to copy of the lesson on text for a language model, on documents of many lengths.
+
+It runs in a process of its own, as the other lessons do.
+"""
+
+import itertools
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from benchmarks.contract import Refused
+
+from . import cases
+from .lesson import CarryOver, refusal
+
+# Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
+TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")
+LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=40)
+SPLITS = st.sampled_from([(2, 1), (3, 1), (4, 2), (6, 3), (1, 1), (8, 4)])  # rows, processes
+
+
+class LanguageModel(CarryOver):
+    """What a reader copies from the lesson on text for a language model."""
+
+    def check_texts(self, shrink: bool = True) -> None:
+        """Raises Refused unless each text comes back from the file, or is refused."""
+
+        @cases.tried(4, shrink, texts=st.lists(TEXTS, max_size=8), vocabulary=st.integers(257, 300))
+        def check(texts, vocabulary):
+            tried(check_texts, self.names, texts, vocabulary)
+
+        tried(check_files, self.names)
+
+    def check_windows(self, shrink: bool = True) -> None:
+        """Raises Refused unless an epoch has each target once, and few are left out."""
+
+        @cases.tried(
+            1,
+            shrink,
+            count=st.integers(0, 900),
+            length=st.integers(0, 20),
+            split=SPLITS,
+            seed=st.integers(0, 99),
+            start=st.integers(0, 60),
+            dtype=st.sampled_from(["uint16", "uint32"]),
+        )
+        def check(count, length, split, seed, start, dtype):
+            tried(
+                check_windows, self.names, np.arange(count, dtype=dtype), length, split, seed, start
+            )
+
+    def check_packs(self, shrink: bool = True) -> None:
+        """Raises Refused unless an epoch has each piece once, whole, in rows that are full."""
+
+        @cases.tried(
+            1,
+            shrink,
+            lengths=LENGTHS,
+            length=st.integers(1, 24),
+            split=SPLITS,
+            seed=st.integers(0, 99),
+            start=st.integers(0, 60),
+        )
+        def check(lengths, length, split, seed, start):
+            tried(check_packs, self.names, lengths, length, split, seed, start)
+
+    def check_buckets(self, shrink: bool = True) -> None:
+        """Raises Refused unless an epoch has each piece once, in the narrowest bucket."""
+
+        @cases.tried(
+            1,
+            shrink,
+            lengths=LENGTHS,
+            bounds=st.lists(st.integers(1, 24), min_size=1, max_size=4),
+            split=SPLITS,
+            seed=st.integers(0, 99),
+            start=st.integers(0, 60),
+        )
+        def check(lengths, bounds, split, seed, start):
+            tried(check_buckets, self.names, lengths, bounds, split, seed, start)
+
+    def check_inputs(self, shrink: bool = True) -> None:
+        """Raises Refused unless bad arguments get one ValueError of one sentence."""
+        names = self.names
+        tokens, starts = np.arange(101, dtype=np.uint16), np.array([0, 40, 100])
+        window, bucket = names["window_batches"], names["bucket_batches"]
+        pack, packs_of = names["pack_batches"], names["packs_of"]
+        packs = packs_of(starts, 8)
+        for wrong in ({"batch_size": 99}, {"processes": 3}, {"process": 2, "processes": 2}):
+            given = {"batch_size": 4, "seed": 0} | wrong
+            refusal(wrong, lambda g=given | {"length": 8}: next(window(tokens, **g)))
+            refusal(wrong, lambda g=given: next(pack(tokens, packs, **g)))
+        for length in (0, -1, 101):
+            refusal(length, lambda n=length: next(window(tokens, 1, n, seed=0)))
+        for wrong in ({"budget": 7}, {"processes": 3}, {"process": 1}, {"bounds": [0, 8]}):
+            given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
+            refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
+        for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
+            refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
+        refusal("length 0", lambda: packs_of(starts, 0))
+
+
+def tried(check, *arguments) -> None:
+    """Run the check. Raises Refused, whatever it raises."""
+    try:
+        check(*arguments)
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"{arguments[1:]}: raises {type(error).__name__}: {error}") from error
+
+
+# Text to tokens ------------------------------------------------------------------------------
+
+
+def check_texts(names, texts, vocabulary) -> None:
+    tokenizer = names["train_tokenizer"](texts, vocabulary)
+    with tempfile.TemporaryDirectory() as folder:
+        if not texts:
+            refusal("no document", lambda: names["tokenize"](texts, tokenizer, f"{folder}/t"))
+            return
+        try:
+            file = names["tokenize"](iter(texts), tokenizer, f"{folder}/t")
+            tokens = np.array(names["mapped"](file))
+            starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
+        except ValueError as error:
+            raise Refused(f"{texts}: raises ValueError: {error}") from error
+        if [path.name for path in Path(folder).iterdir()] != ["t.uint16"]:
+            raise Refused(f"{texts}: leaves other files behind.")
+    read = [tokens[a + 1 : b].tolist() for a, b in itertools.pairwise(starts)]
+    back = [tokenizer.decode(each, skip_special_tokens=False) for each in read]
+    if back != texts:
+        raise Refused(f"{texts} come back as {back}.")
+
+
+def check_files(names) -> None:
+    """Folders, files that are damaged, tokenizers that lose text, large vocabularies."""
+    from tokenizers import AddedToken, Tokenizer, models, normalizers
+
+    tokenize, mapped, starts_of = names["tokenize"], names["mapped"], names["starts_of"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        refusal("an empty folder", lambda: list(names["documents_in"](folder)))
+        (folder / "b.txt").write_bytes(b"third\r\n\r\n\r\n \r\n  fourth,\r\nof two lines\r\n")
+        (folder / "a.txt").write_bytes("first €\n\t\n\nsecond".encode())
+        (folder / "empty.txt").write_bytes(b"")
+        found = list(names["documents_in"](folder))
+        if found != ["first €", "second", "third", "  fourth,\r\nof two lines\r\n"]:
+            raise Refused(f"the documents of a folder are {found}.")
+        (folder / "c.txt").write_bytes(b"\xff")
+        refusal("no UTF-8", lambda: list(names["documents_in"](folder)))
+        tokenizer = names["train_tokenizer"](found, 300)
+        loses = Tokenizer.from_str(tokenizer.to_str())
+        loses.normalizer = normalizers.Strip()
+        refusal("strips", lambda: tokenize(found, loses, folder / "s"))
+        refusal("no end", lambda: tokenize(found, tokenizer, folder / "s", end="<eos>"))
+        loaded = Tokenizer.from_str(tokenizer.to_str())  # it forgets `encode_special_tokens`
+        tokens = mapped(tokenize(["x <|end|> y"], loaded, folder / "l"))
+        if np.count_nonzero(tokens == 0) != 2:
+            raise Refused("the name of the end token in a text becomes the end token.")
+        large = Tokenizer(models.WordLevel({"<|end|>": 0, "a": 1, "?": 2, "far": 70_000}, "?"))
+        large.add_special_tokens([AddedToken("<|end|>", special=True)])
+        file = tokenize(["far"], large, folder / "w")
+        if file.suffix != ".uint32" or mapped(file).tolist() != [0, 70_000, 0]:
+            raise Refused(f"a large vocabulary gives {file.name}: {mapped(file)}.")
+        whole = file.read_bytes()
+        for bad in (whole[:-1], whole[:4], b""):
+            file.write_bytes(bad)
+            refusal(f"{len(bad)} bytes", lambda: mapped(file))
+        for bad in ([0, 5], [5, 0], [5], [0]):
+            refusal(bad, lambda b=bad: starts_of(np.array(b)))
+
+
+# Streams -------------------------------------------------------------------------------------
+
+
+def rows_of(batch) -> list[bytes]:
+    return [row.tobytes() for row in (batch if batch.ndim == 2 else batch.swapaxes(0, 1))]
+
+
+def check_stream(make, start: int, processes: int, said: str) -> None:
+    """A start is the rest, the processes share each batch, and the seed is used."""
+    whole = itertools.islice(make(), start, start + 3)
+    late = make(start=start)
+    parts = [make(start=start, process=p, processes=processes) for p in range(processes)]
+    for expected, one, *shares in zip(whole, late, *parts, strict=False):
+        if not np.array_equal(expected, one):
+            raise Refused(f"{said}: a stream from batch {start} is not the rest.")
+        together = list(itertools.chain.from_iterable(map(rows_of, shares)))
+        if sorted(together) != sorted(rows_of(one)):
+            raise Refused(f"{said}: {processes} processes do not share batch {start}.")
+        if len({share.shape for share in shares}) != 1:
+            raise Refused(f"{said}: {processes} processes have batches of different shapes.")
+
+
+def check_windows(names, tokens, length, split, seed, start) -> None:
+    batch_size, processes = split
+    said = f"{len(tokens)} tokens, {length=}, {split=}, {seed=}"
+
+    def make(**part):
+        return names["window_batches"](tokens, batch_size, length, seed, **part)
+
+    steps = (len(tokens) // length - 1) // batch_size if length else 0
+    if steps < 1:
+        refusal(said, lambda: next(make()))
+        return
+    stream = make()
+    seen = []
+    for epoch in range(2):
+        windows = np.concatenate(list(itertools.islice(stream, steps)))
+        if windows.dtype != tokens.dtype or windows.shape[1] != length + 1:
+            raise Refused(f"{said}: windows are {windows.dtype} {windows.shape}.")
+        if (np.diff(windows.astype(int), axis=1) != 1).any():
+            raise Refused(f"{said}: a window has tokens that do not follow each other.")
+        targets = np.bincount(windows[:, 1:].ravel(), minlength=len(tokens))
+        if targets.max() > 1:
+            raise Refused(f"{said}: epoch {epoch} has a target twice.")
+        if len(tokens) - targets.sum() >= (batch_size + 2) * length:
+            raise Refused(
+                f"{said}: epoch {epoch} leaves out {len(tokens) - targets.sum()} targets."
+            )
+        seen.append(windows)
+    if seen[0].size > 400 and np.array_equal(seen[0], seen[1]):
+        raise Refused(f"{said}: epochs 0 and 1 have the same order.")
+    check_stream(make, start, processes, said)
+
+
+def corpus(lengths) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens that all differ but for the zeros around documents, and where these stand."""
+    starts = np.cumsum([0, *lengths])
+    tokens = np.arange(1, starts[-1] + 2).astype(np.uint16)
+    tokens[starts] = 0
+    return tokens, starts
+
+
+def pieces(tokens, starts, length) -> Counter:
+    """Inputs and targets of each piece, and how often it is there."""
+    found = Counter()
+    for begin, end in itertools.pairwise(starts.tolist()):
+        for at in range(begin, end, length):
+            to = min(at + length, end)
+            found[tuple(tokens[at:to].tolist()), tuple(tokens[at + 1 : to + 1].tolist())] += 1
+    return found
+
+
+def pieces_in(batch, said) -> Counter:
+    """The same, of a batch. Raises Refused where an array is wrong."""
+    if batch.dtype != np.int32 or len(batch) != 4:
+        raise Refused(f"{said}: a batch is {batch.dtype} {batch.shape}.")
+    found = Counter()
+    for inputs, targets, segments, positions in batch.swapaxes(0, 1):
+        used = np.count_nonzero(segments)
+        if segments[used:].any() or inputs[used:].any() or targets[used:].any():
+            raise Refused(f"{said}: a row does not end in padding: {segments}.")
+        if used and not np.isin(np.diff(segments[:used], prepend=0), (0, 1)).all():
+            raise Refused(f"{said}: the segments are {segments}.")
+        for number in range(1, segments.max() + 1):
+            own = segments == number
+            if not np.array_equal(positions[own], np.arange(own.sum())):
+                raise Refused(f"{said}: the positions of a document are {positions[own]}.")
+            found[tuple(inputs[own].tolist()), tuple(targets[own].tolist())] += 1
+    return found
+
+
+def check_packs(names, lengths, length, split, seed, start) -> None:
+    batch_size, processes = split
+    said = f"{lengths=}, {length=}, {split=}, {seed=}"
+    tokens, starts = corpus(lengths)
+    packs = names["packs_of"](starts, length)
+    count = len(packs[2]) - 1
+    sizes = [-(-n // length) - 1 for n in lengths]
+    if count < -(-sum(lengths) // length) or count > sum(sizes) + len(lengths):
+        raise Refused(f"{said}: {count} packs.")
+    used = np.add.reduceat(packs[1], packs[2][:-1])
+    if used.max() > length or (np.sort(used)[:2].sum() <= length and count > 1):
+        raise Refused(f"{said}: packs of {used} tokens.")
+
+    def make(batch_size=batch_size, **part):
+        return names["pack_batches"](tokens, packs, batch_size, seed, **part)
+
+    stream = make(batch_size=1)
+    right = pieces(tokens, starts, length)
+    for epoch in range(2):
+        batches = itertools.islice(stream, count)
+        found = sum((pieces_in(batch, said) for batch in batches), Counter())
+        if found != right:
+            raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
+    if count < batch_size:
+        refusal(said, lambda: next(make()))
+        return
+    check_stream(make, start, processes, said)
+
+
+def check_buckets(names, lengths, bounds, split, seed, start) -> None:
+    batch_size, processes = split
+    said = f"{lengths=}, {bounds=}, {split=}, {seed=}"
+    tokens, starts = corpus(lengths)
+    widths = sorted(set(bounds))
+    budget = batch_size * widths[-1]
+
+    def make(**part):
+        return names["bucket_batches"](tokens, starts, bounds, budget, seed, **part)
+
+    if any(budget // width % processes for width in widths):
+        refusal(said, lambda: next(make(processes=processes)))
+        processes = 1
+    right = pieces(tokens, starts, widths[-1])
+    counts = Counter(
+        min(width for width in widths if width >= len(inputs)) for inputs, _ in right.elements()
+    )
+    steps = sum(-(-count // (budget // width)) for width, count in counts.items())
+    stream = make()
+    for epoch in range(2):
+        found = Counter()
+        for batch in itertools.islice(stream, steps):
+            _, rows, width = batch.shape
+            if width not in widths or rows != budget // width:
+                raise Refused(f"{said}: a batch has the shape {batch.shape}.")
+            now = pieces_in(batch, said)
+            if any(width != min(w for w in widths if w >= len(inputs)) for inputs, _ in now):
+                raise Refused(f"{said}: a piece lies in the wrong bucket.")
+            found += now
+        if found != right:
+            raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
+    check_stream(make, start, processes, said)
