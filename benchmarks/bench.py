@@ -63,6 +63,8 @@ FILES_MARKS = {
 FILES_STREAM_MARK = 0.85  # of rewritten lessons, with two workers
 TEXT = "language_model_data"  # its windows are timed beside a copy, and nothing else of it
 WINDOWS_MARK = 0.8  # of that copy
+STORAGE = "files_and_storage"  # its stream, from a store that waits and from one that does not
+HIDDEN_MARK = 0.9  # of the speed without waiting
 EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
 FORM_BEFORE = "X[i]"  # of results that do not name their reference
 SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
@@ -342,6 +344,30 @@ def windows_line(figures: dict[str, list[float]]) -> str:
     return said + (": it misses its mark." if median(shares) < WINDOWS_MARK else ".")
 
 
+def hidden(repetitions: int, seconds: float) -> dict[str, list[float]]:
+    """Rows per second of the stream, from a store that waits 20 ms and from one that does not."""
+    say(STORAGE, "a store that waits")
+    figures = {"rows_s": [], "at_once_rows_s": []}
+    with ready(Process(STORAGE, kind=in_process.Storage)) as [lesson]:
+        lesson.call("check")
+        for _ in range(repetitions):
+            for values, speed in zip(
+                figures.values(), lesson.call("rows_per_second", seconds), strict=True
+            ):
+                values.append(speed)
+    return figures
+
+
+def hidden_line(figures: dict[str, list[float]]) -> str:
+    """What was measured, and whether it reaches its mark."""
+    shares = ratios(figures, "rows_s", "at_once_rows_s")
+    said = (
+        f"{STORAGE}: {median(figures['rows_s']):,.0f} rows/s where each answer waits 20 ms, "
+        f"{spread(shares)} of the same without waiting (mark {HIDDEN_MARK})"
+    )
+    return said + (": it misses its mark." if median(shares) < HIDDEN_MARK else ".")
+
+
 def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
     """For each size in bytes, the microseconds of a DLPack hand-over in each direction."""
     say("dlpack_zero_copy", "hand-overs")
@@ -584,7 +610,7 @@ def run(names: list[str], quick: bool) -> int:
     os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     lessons.lay_out_data()
     start, results, troubles = time.perf_counter(), None, []
-    for name in [name for name in names if name != TEXT]:
+    for name in [name for name in names if name not in (TEXT, STORAGE)]:
         try:
             figures = measure(name, repetitions, seconds)
         except (in_process.Refused, lessons.Problem) as trouble:
@@ -609,18 +635,22 @@ def run(names: list[str], quick: bool) -> int:
         where = "nothing is written" if quick else path.relative_to(lessons.ROOT)
         minutes = (time.perf_counter() - start) / 60
         print(report(results), f"{minutes:.0f} minutes; {where}.", sep="\n\n")
-    if TEXT in names:  # printed only: its figures stand in no table
-        try:
-            print(windows_line(windows(repetitions, seconds)))
-        except (in_process.Refused, lessons.Problem) as trouble:
-            troubles.append(str(trouble))
+    for name, figures, line in (
+        (TEXT, windows, windows_line),
+        (STORAGE, hidden, hidden_line),
+    ):  # printed only: their figures stand in no table
+        if name in names:
+            try:
+                print(line(figures(repetitions, seconds)))
+            except (in_process.Refused, lessons.Problem) as trouble:
+                troubles.append(str(trouble))
     print(*troubles, sep="\n", file=sys.stderr)
     return 1 if troubles else 0
 
 
 def main() -> None:
     loaders = [name for name in lessons.names() if lessons.has_pipeline(name)]
-    known = [*loaders, *([TEXT] if lessons.notebook_path(TEXT).is_file() else [])]
+    known = [*loaders, *(n for n in (TEXT, STORAGE) if lessons.notebook_path(n).is_file())]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")

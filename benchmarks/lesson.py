@@ -373,6 +373,38 @@ class Windows(Lesson):
             return tuple(rate(each, seconds) * length for each in streams)
 
 
+class Storage(Lesson):
+    """The stream from object storage, whose answers wait, and the same without waiting."""
+
+    run = PIPELINES | {"copy"}
+    groups, wait = 120, 0.02  # of 1,000 rows of 784 bytes; seconds
+
+    def check(self) -> None:
+        """Write the dataset. Raises Refused unless an epoch of the stream has each row once."""
+        rng = np.random.default_rng(0)
+        groups = (
+            {"image": rng.integers(0, 256, (1000, 784), np.uint8), "row": np.arange(1000) + first}
+            for first in range(0, 1000 * self.groups, 1000)
+        )
+        self.names["write_shards"](groups, self.names["store"], "benchmark")
+        self.source = self.names["Parquet"](self.names["store"], "benchmark")
+        with contextlib.closing(self.names["batches"](self.source, BATCH, 0)) as stream:
+            steps = 1000 * self.groups // BATCH
+            rows = np.concatenate([rows for _, rows in itertools.islice(stream, steps)])
+        if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
+            raise Refused("an epoch from storage has a row twice.")
+
+    def rows_per_second(self, seconds: float) -> tuple[float, float]:
+        """With waiting and without: what is ready when the clock starts is not counted."""
+        found = []
+        for wait in (self.wait, 0):
+            self.names["server"].tell(wait=wait)
+            with contextlib.closing(self.names["batches"](self.source, BATCH, 0)) as stream:
+                rate(stream, seconds / 2)
+                found.append(rate(stream, seconds))
+        return tuple(found)
+
+
 class Exchange:
     """DLPack hand-overs between JAX and PyTorch, timed at several sizes."""
 

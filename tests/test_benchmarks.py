@@ -337,3 +337,10 @@ def test_windows_are_judged_beside_a_copy(speed, ends):
     said = bench.windows_line({"tokens_s": [speed] * 3, "copy_tokens_s": [100.0] * 3})
     assert f"{speed:.0f} tokens/s" in said and f"{speed / 100:.2f} (" in said
     assert said.endswith(ends)
+
+
+@pytest.mark.parametrize(("speed", "ends"), [(95.0, "(mark 0.9)."), (80.0, "misses its mark.")])
+def test_hidden_latency_is_judged_beside_no_latency(speed, ends):
+    said = bench.hidden_line({"rows_s": [speed] * 3, "at_once_rows_s": [100.0] * 3})
+    assert f"{speed:.0f} rows/s" in said and f"{speed / 100:.2f} (" in said
+    assert said.endswith(ends)

@@ -1,0 +1,316 @@
+"""The cells to copy of the lesson on files and object storage, on other data and other stores."""
+
+import contextlib
+import io
+import itertools
+import tarfile
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from benchmarks.contract import Refused
+
+from . import cases
+from .lesson import CarryOver, refusal
+
+DTYPES = ("uint8", "int16", "int32", "int64", "float32", "float64", "bool")
+SHAPES = ((), (1,), (5,), (4, 3), (2, 3, 3))
+
+
+class Storage(CarryOver):
+    """What a reader copies from the lesson on files and object storage."""
+
+    def check_rows(self, shrink: bool = True) -> None:
+        """Raises Refused unless an epoch has each row once, at any step, on any processes."""
+
+        @cases.tried(
+            1,
+            shrink,
+            sizes=st.lists(st.integers(1, 40) | st.integers(1, 400), min_size=1, max_size=14),
+            lanes=st.sampled_from([1, 2, 4, 6, 8]),
+            rows=st.integers(1, 5),
+            start=st.integers(0, 200),
+            seed=st.integers(0, 99),
+            ahead=st.integers(0, 3),
+        )
+        def check(sizes, lanes, rows, start, seed, ahead):
+            check_rows(self.names["batches"], sizes, lanes, rows, start, seed, ahead)
+
+    def check_shards(self, shrink: bool = True) -> None:
+        """Raises Refused unless arrays come back as they were written, group by group."""
+
+        @cases.tried(
+            2,
+            shrink,
+            sizes=st.lists(st.integers(1, 30), min_size=1, max_size=9),
+            in_shard=st.integers(1, 5),
+            dtype=st.sampled_from(DTYPES),
+            shape=st.sampled_from(SHAPES),
+            strided=st.booleans(),
+        )
+        def check(sizes, in_shard, dtype, shape, strided):
+            check_shards(self.names, sizes, in_shard, dtype, shape, strided)
+
+        check_kinds(self.names)
+        check_large_footer(self.names)
+
+    def check_requests(self, shrink: bool = True) -> None:
+        """Raises Refused unless a group is one request for the version that was listed."""
+        check_requests(self.names)
+
+    def check_copies(self, shrink: bool = True) -> None:
+        """Raises Refused unless a copy is whole, goes on, and asks for nothing that it has."""
+        check_copies(self.names)
+
+    def check_forms(self, shrink: bool = True) -> None:
+        """Raises Refused unless tar, TFRecord and ArrayRecord hold each example once."""
+        for count in (0, 1, 12):
+            check_forms(self.names, count)
+
+    def check_inputs(self, shrink: bool = True) -> None:
+        """Raises Refused unless what cannot work gets one sentence."""
+        check_inputs(self.names)
+
+
+# The stream ----------------------------------------------------------------------------------
+
+
+def source_of(sizes):
+    """Rows that are their own places."""
+    parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    return SimpleNamespace(sizes=sizes, read=lambda number: (parts[number], parts[number] * 2))
+
+
+def taken(batches, steps, *arguments, **options):
+    with contextlib.closing(batches(*arguments, **options)) as stream:
+        return list(itertools.islice(stream, steps))
+
+
+def check_rows(batches, sizes, lanes, rows, start, seed, ahead) -> None:
+    case = f"{sizes=} {lanes=} {rows=} {start=} {seed=} {ahead=}"
+    source, batch_size = source_of(sizes), rows * lanes
+    options = {"lanes": lanes, "ahead": ahead}
+    if batch_size > sum(sizes):
+        refusal(case, lambda: taken(batches, 1, source, batch_size, seed, **options))
+        return
+    steps = sum(sizes) // batch_size
+    try:
+        whole = taken(batches, 2 * steps + 3, source, batch_size, seed, **options)
+    except Exception as error:
+        raise Refused(f"{case}: raises {type(error).__name__}: {error}") from error
+    if any(not np.array_equal(a * 2, b) or len(a) != batch_size for a, b in whole):
+        raise Refused(f"{case}: the columns do not belong together.")
+    places = np.array([a for a, _ in whole])
+    for epoch in (places[:steps], places[steps : 2 * steps]):
+        if len(np.unique(epoch)) != epoch.size:
+            raise Refused(f"{case}: a row comes twice in an epoch.")
+    if steps > 3 and np.array_equal(places[:steps], places[steps : 2 * steps]):
+        raise Refused(f"{case}: two epochs have the same order.")
+    if steps * batch_size > 50:
+        other = taken(batches, 1, source, batch_size, seed + 1, **options)[0][0]
+        if np.array_equal(other, places[0]) and len(sizes) > 3:
+            raise Refused(f"{case}: another seed has the same order.")
+    start %= 2 * steps
+    for processes in [n for n in (1, 2, 3, 4) if lanes % n == 0]:
+        parts = [
+            taken(batches, 3, source, batch_size, seed, start, p, processes, **options)
+            for p in range(processes)
+        ]
+        for step, expected in enumerate(places[start : start + 3]):
+            shares = [part[step][0] for part in parts]
+            if {len(share) for share in shares} != {batch_size // processes}:
+                raise Refused(f"{case}: {processes} processes have unequal shares.")
+            if sorted(np.concatenate(shares)) != sorted(expected):
+                raise Refused(f"{case}: {processes} processes do not share batch {start + step}.")
+
+
+# Shards --------------------------------------------------------------------------------------
+
+
+def arrays_of(rows, dtype, shape, strided=False, first=0):
+    count = rows * int(np.prod(shape, dtype=int))
+    values = (np.arange(2 * count) + first).reshape(2 * rows, *shape).astype(dtype)
+    return {"x": values[::2] if strided else values[:rows], "y": np.arange(rows) + first}
+
+
+def check_shards(names, sizes, in_shard, dtype, shape, strided) -> None:
+    case = f"{sizes=} {in_shard=} {dtype} {shape} {strided=}"
+    store = names["obstore"].store.MemoryStore()
+    starts = np.cumsum([0, *sizes])
+    groups = [
+        arrays_of(n, dtype, shape, strided, int(at)) for n, at in zip(sizes, starts, strict=False)
+    ]
+    try:
+        rows = names["write_shards"](iter(groups), store, "a/b", in_shard)
+        source = names["Parquet"](store, "a/b")
+        read = [source.read(number) for number in range(len(sizes))]
+    except Exception as error:
+        raise Refused(f"{case}: raises {type(error).__name__}: {error}") from error
+    if rows != sum(sizes) or source.sizes != sizes:
+        raise Refused(f"{case}: {rows} rows in groups of {source.sizes}.")
+    for group, columns in zip(groups, read, strict=True):
+        for written, found in zip(group.values(), columns, strict=True):
+            if found.dtype != written.dtype or not np.array_equal(found, written):
+                raise Refused(f"{case}: {found.dtype} {found.shape} is not what was written.")
+    objects = list(itertools.chain(*names["obstore"].list(store, "a/b")))
+    if len(objects) != -(-len(sizes) // in_shard):
+        raise Refused(f"{case}: {len(objects)} objects.")
+
+
+def check_kinds(names) -> None:
+    """Bytes of many lengths, with zeros at the end, and text."""
+    store = names["obstore"].store.MemoryStore()
+    files = [b"", b"a\0\0", b"\0", b"abc"]
+    group = {"file": files, "name": ["ä", "", "b", "c"], "label": np.arange(4)}
+    names["write_shards"]([group], store, "p")
+    columns = names["Parquet"](store, "p").read(0)
+    for written, found in zip(group.values(), columns, strict=True):
+        if list(written) != list(found):
+            raise Refused(f"{written} came back as {found}.")
+
+
+def check_large_footer(names) -> None:
+    """A footer of more than 64 kB: hundreds of groups of many columns."""
+    store = names["obstore"].store.MemoryStore()
+    columns = [f"a column with a long name, number {number}" for number in range(40)]
+    groups = ({name: np.arange(2) + i for name in columns} for i in range(60))
+    names["write_shards"](groups, store, "p", groups_in_shard=60)
+    try:
+        found = names["Parquet"](store, "p").read(59)
+    except Exception as error:
+        raise Refused(f"a large footer: {type(error).__name__}: {error}") from error
+    if len(found) != 40 or any(list(column) != [59, 60] for column in found):
+        raise Refused("a large footer: another group was read.")
+
+
+def check_requests(names) -> None:
+    """One request for each object that is opened, and for each group; no change goes unseen."""
+    store, asked = names["obstore"].store.MemoryStore(), []
+
+    def fetch(store, path, first, last, etag):
+        asked.append((path, first, last))
+        return names["fetch"](store, path, first, last, etag)
+
+    groups = [arrays_of(20, "uint8", (9,), first=i) for i in range(7)]
+    names["write_shards"](groups, store, "p", groups_in_shard=3)
+    source = names["Parquet"](store, "p", fetch)
+    if len(asked) != 3:
+        raise Refused(f"3 objects were opened with {len(asked)} requests.")
+    for number in range(7):
+        source.read(number)
+    if len(asked) != 10:
+        raise Refused(f"7 groups were read with {len(asked) - 3} requests.")
+    sizes = [o["size"] for o in itertools.chain(*names["obstore"].list(store, "p"))]
+    if sum(last - first for _, first, last in asked[3:]) >= sum(sizes):
+        raise Refused("a group's request asks for more than the group.")
+    data = bytes(names["obstore"].get(store, "p/00000.parquet").bytes())
+    names["obstore"].put(store, "p/00000.parquet", data[:200] + b"?" + data[201:])
+    refusal("an object that has changed", lambda: source.read(0))
+
+
+def check_copies(names) -> None:
+    obstore = names["obstore"]
+    store = obstore.store.MemoryStore()
+    objects = {f"p/{i}/{i:03}.bin": bytes([i]) * (i * 1000) for i in range(12)}
+    for path, data in objects.items():
+        obstore.put(store, path, data)
+    obstore.put(store, "q/other", b"x")
+    with tempfile.TemporaryDirectory() as folder:
+        half = Path(folder, "p/7/007.bin")
+        half.parent.mkdir(parents=True)
+        half.write_bytes(objects["p/7/007.bin"][:10])  # as an interrupted copy by others leaves it
+        files = names["copied"](store, "p", folder)
+        found = {str(file.relative_to(folder)): file.read_bytes() for file in files}
+        if found != objects:
+            raise Refused("the copy differs from the bucket.")
+        times = [file.stat().st_mtime_ns for file in files]
+        if [f.stat().st_mtime_ns for f in names["copied"](store, "p", folder)] != times:
+            raise Refused("what was there is copied again.")
+        every = {path for path in Path(folder).rglob("*") if path.is_file()}
+        if every != set(files):
+            raise Refused("the copy leaves other files behind.")
+
+
+def check_forms(names, count) -> None:
+    import tensorflow as tf
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    examples = [(f"{i:06}.jpg", bytes([i]) * (i * 100), i % 3) for i in range(count)]
+    records = [label.to_bytes(4, "little") + data for _, data, label in examples]
+    with tempfile.TemporaryDirectory() as folder:
+        tar, tfrecord = Path(folder, "a.tar"), Path(folder, "a.tfrecord")
+        array_record = Path(folder, "a.array_record")
+        names["write_tar"](examples, tar)
+        names["write_records"](examples, tfrecord)
+        names["write_records"](examples, array_record)
+        with tarfile.open(fileobj=io.BytesIO(tar.read_bytes())) as opened:
+            found = {member.name: opened.extractfile(member).read() for member in opened}
+        expected = {name: data for name, data, _ in examples}
+        expected |= {f"{name[:-4]}.cls": b"%d" % label for name, _, label in examples}
+        if found != expected:
+            raise Refused(f"{count} examples: the tar holds {sorted(found)}.")
+        if list(tf.data.TFRecordDataset(str(tfrecord)).as_numpy_iterator()) != records:
+            raise Refused(f"{count} examples: the TFRecord file differs.")
+        if count and ArrayRecordReader(str(array_record)).read_all() != records:
+            raise Refused(f"{count} examples: the ArrayRecord file differs.")
+
+
+# What cannot work ----------------------------------------------------------------------------
+
+
+def raises(said, kind, call) -> str:
+    try:
+        call()
+    except kind as error:
+        if "\n" in str(error):
+            raise Refused(f"{said}: says more than a sentence: {error}") from error
+        return str(error)
+    except Exception as error:
+        raise Refused(f"{said}: raises {type(error).__name__}: {error}") from error
+    raise Refused(f"{said}: goes through.")
+
+
+def check_inputs(names) -> None:
+    obstore, batches, Parquet = names["obstore"], names["batches"], names["Parquet"]
+    source = source_of([10, 7, 30])
+    given = {"batch_size": 8, "seed": 0, "lanes": 4}
+    for wrong in (
+        {"batch_size": 48},
+        {"batch_size": 0},
+        {"batch_size": 10},
+        {"lanes": 0},
+        {"lanes": 3},
+        {"processes": 3},
+        {"processes": 8},
+        {"process": 1},
+        {"process": -1, "processes": 2},
+    ):
+        refusal(wrong, lambda w=wrong: taken(batches, 1, source, **given | w))
+    store, write = obstore.store.MemoryStore(), names["write_shards"]
+    group = {"x": np.arange(3)}
+    write([group], store, "p")
+    refusal("a prefix in use", lambda: write([group], store, "p"))
+    refusal("unequal lengths", lambda: write([{"x": [1], "y": [1, 2]}], store, "u"))
+    refusal("other columns", lambda: write([group, {"y": np.arange(3)}], store, "o"))
+    turned = [{"x": np.zeros((2, 3, 4))}, {"x": np.zeros((2, 4, 3))}]
+    refusal("other shapes", lambda: write(turned, store, "t", groups_in_shard=1))
+    raises("no object", FileNotFoundError, lambda: Parquet(store, "nothing"))
+    obstore.put(store, "bad/a.parquet", b"no parquet at all")
+    if "bad/a.parquet" not in raises("another file", ValueError, lambda: Parquet(store, "bad")):
+        raise Refused("another file: its name is not said.")
+    data = bytes(obstore.get(store, "p/00000.parquet").bytes())
+    obstore.put(store, "half/a.parquet", data[: len(data) // 2])
+    raises("half a file", ValueError, lambda: Parquet(store, "half"))
+    sink = io.BytesIO()
+    table = names["pa"].table({"x": names["pa"].array([1, None, 3])})
+    names["pq"].write_table(table, sink)
+    obstore.put(store, "null/a.parquet", sink.getvalue())
+    said = raises("a missing value", ValueError, lambda: Parquet(store, "null").read(0))
+    if "'x'" not in said:
+        raise Refused(f"a missing value: the column is not named: {said}")
+    opened = Parquet(store, "p")
+    obstore.delete(store, "p/00000.parquet")
+    raises("an object that is gone", FileNotFoundError, lambda: opened.read(0))
