@@ -3,6 +3,8 @@
 Each broken copy, which differs in one place, is refused: so every check is seen to bite.
 """
 
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -28,7 +30,9 @@ def lesson(lesson_environment):
     "check",
     [
         "check_rows",
+        "check_order",
         "check_shards",
+        "check_own_files",
         "check_requests",
         "check_copies",
         "check_forms",
@@ -64,8 +68,8 @@ BROKEN = {
     ),
     "takes each group from its start": (
         "pieces_of",
-        "np.arange(low, high) - offset",
-        "np.arange(high - low)",
+        "chosen += low - offset",
+        "chosen += 0",
         "check_rows",
         "twice|do not share",
     ),
@@ -85,17 +89,80 @@ BROKEN = {
     ),
     "has one order for all epochs": (
         "pieces_of",
-        "order = np.random.default_rng((seed, epoch))",
-        "order = np.random.default_rng((seed, start))",
+        "permutation(len(sizes), seed, epoch, 0)",
+        "permutation(len(sizes), seed, start, 0)",
         "check_rows",
         "same order|do not share|twice",
     ),
+    "ignores the seed": (
+        "pieces_of",
+        "SeedSequence(seed, spawn_key=key)",
+        "SeedSequence(0, spawn_key=key)",
+        "check_order",
+        "another seed or epoch",
+    ),
+    "leaves the groups in their order": (
+        "pieces_of",
+        "order = permutation(len(sizes), seed, epoch, 0)",
+        "order = np.arange(len(sizes))",
+        "check_order",
+        "^groups: another seed or epoch",
+    ),
+    "leaves the rows of a group in their order": (
+        "pieces_of",
+        "chosen = permutation(high - low, seed, epoch, 1, lane, group)",
+        "chosen = np.arange(high - low)",
+        "check_order",
+        "rows of a group: another seed or epoch",
+    ),
+    "shuffles a group alike in each epoch": (
+        "pieces_of",
+        "permutation(high - low, seed, epoch, 1, lane, group)",
+        "permutation(high - low, seed, 0, 1, lane, group)",
+        "check_order",
+        "rows of a group: another seed or epoch",
+    ),
+    "shuffles groups and rows alike": (
+        "pieces_of",
+        "permutation(high - low, seed, epoch, 1, lane, group)",
+        "permutation(high - low, seed, epoch, 0)",
+        "check_order",
+        "shuffled alike",
+    ),
+    "joins the seed and the epoch": (
+        "pieces_of",
+        "SeedSequence(seed, spawn_key=key)",
+        "SeedSequence((seed, *key))",
+        "check_order",
+        "seed 2",
+    ),
     "gives every process all lanes": (
         "batches",
-        "range(process, lanes, processes)",
-        "range(lanes // processes)",
+        "range(process * share, (process + 1) * share)",
+        "range(share)",
         "check_rows",
         "do not share",
+    ),
+    "deals lanes out to the processes in turn": (
+        "batches",
+        "range(process * share, (process + 1) * share)",
+        "range(process, lanes, processes)",
+        "check_rows",
+        "do not share",
+    ),
+    "takes any seed": (
+        "batches",
+        "if seed is None or min(seed, start) < 0:",
+        "if False:",
+        "check_inputs",
+        "goes through",
+    ),
+    "divides by no process": (
+        "batches",
+        "not 0 <= process < processes or lanes % processes",
+        "lanes % processes or not 0 <= process < processes",
+        "check_inputs",
+        "raises ZeroDivisionError",
     ),
     "takes any batch size": (
         "batches",
@@ -113,15 +180,15 @@ BROKEN = {
     ),
     "takes any process": (
         "batches",
-        "or not 0 <= process < processes",
-        "",
+        'raise ValueError(f"{process=} of {processes=} cannot split {lanes=}.")',
+        "process, processes = 0, 1",
         "check_inputs",
-        "goes through|raises",
+        "goes through",
     ),
     "forgets the shape": (
         "as_array",
-        "len(column), *json.loads",
-        "len(column), -1, *json.loads",
+        "shape += json.loads(",
+        "shape += [-1] + json.loads(",
         "check_shards",
         "is not what was written|raises",
     ),
@@ -168,7 +235,7 @@ BROKEN = {
         "raises|goes through|says more|not said",
     ),
     "reads whole objects": (
-        "as_array",
+        "Parquet",
         "where = min(starts), max(ends)",
         'where = min(starts), file["size"]',
         "check_requests",
@@ -183,10 +250,108 @@ BROKEN = {
     ),
     "takes missing values": (
         "as_array",
-        "if column.null_count:",
+        "if flat.null_count:",
         "if False:",
         "check_inputs",
         "goes through",
+    ),
+    "takes missing values in lists": (
+        "as_array",
+        "if flat.null_count:",
+        "if column.null_count:",
+        "check_own_files",
+        "a null in a list: goes through",
+    ),
+    "leaves vectors as objects": (
+        "as_array",
+        "if 0 in shape:",
+        "if len(shape) > 1:",
+        "check_own_files",
+        "vectors: came back",
+    ),
+    "takes files that differ": (
+        "row_groups_in",
+        "if not all(schema.equals(first, True) for schema in others):",
+        "if False:",
+        "check_own_files",
+        "goes through",
+    ),
+    "compares what pandas notes": (
+        "row_groups_in",
+        "[schema.remove_metadata() for schema in schemas]",
+        "schemas",
+        "check_own_files",
+        "other notes: raises",
+    ),
+    "writes pointers": (
+        "as_table",
+        'if array.dtype.kind not in "biufcmMSU":',
+        "if False:",
+        "check_inputs",
+        "pointers: goes through|pointers: raises",
+    ),
+    "writes rows without a value": (
+        "as_table",
+        "if columns[-1].null_count:",
+        "if False:",
+        "check_inputs",
+        "a row without a value: goes through",
+    ),
+    "stops at a group without rows": (
+        "write_shards",
+        "filter(len, map(as_table, groups))",
+        "map(as_table, groups)",
+        "check_shards",
+        "empty groups",
+    ),
+    "takes the prefix as it is": (
+        "write_shards",
+        'prefix = prefix.strip("/")',
+        "pass",
+        "check_shards",
+        "empty groups: raises",
+    ),
+    "names tar's members as the files": (
+        "write_tar",
+        'f"{number:06}{suffix}"',
+        'f"{Path(name).stem}{suffix}"',
+        "check_forms",
+        "the tar holds",
+    ),
+    "takes labels of Python only": (
+        "write_tar",
+        "int(label).to_bytes",
+        "label.to_bytes",
+        "check_forms",
+        "raises AttributeError",
+    ),
+    "leaves a file that readers take for data": (
+        "copied",
+        'f".{file.name}.{uuid.uuid4().hex}"',
+        'f".{os.getpid()}-{file.name}"',
+        "check_copies",
+        "a killed copy: its rest|a killed copy: raises",
+    ),
+    "copies the folders of a console": (
+        "copied",
+        '[file for file in found if file["size"]]',
+        "found",
+        "check_copies",
+        "differs",
+    ),
+    "copies nothing without a word": (
+        "copied",
+        "if not full:",
+        "if False:",
+        "check_copies",
+        "a wrong prefix: goes through",
+    ),
+    "blames the prefix for an object": (
+        "copied",
+        "with ThreadPoolExecutor(at_once) as threads:",
+        "with explained(prefix), ThreadPoolExecutor(at_once) as threads:",
+        "check_copies",
+        "its name is not said",
     ),
     "believes half a copy": (
         "copied",
@@ -214,15 +379,21 @@ def test_a_broken_copy_is_refused(lesson, case):
 
 
 @pytest.fixture
-def server(tmp_path):
-    """The process of the modules that the lesson writes, started as the lesson starts it."""
+def modules(tmp_path):
+    """The folder with the modules that the lesson writes."""
     for cell in lessons.code_cells(lessons.read_md(NAME)):
         first, _, source = cell.source.partition("\n")
         if first.startswith("%%writefile "):
             (tmp_path / first.split()[1]).write_text(source)
+    return tmp_path
+
+
+@pytest.fixture
+def server(modules):
+    """The process of the modules, started as the lesson starts it."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command = [sys.executable, "storage_server.py"]
-    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
+    with subprocess.Popen(command, cwd=modules, **pipes) as process:
         yield process
         process.kill()
 
@@ -236,3 +407,24 @@ def test_the_server_ends_when_its_pipe_closes(server):
     start = time.monotonic()
     server.wait(20)
     assert time.monotonic() - start < 20
+
+
+def test_the_server_ends_when_the_notebook_is_killed(modules):
+    killed = """
+import os, signal, subprocess, sys
+command = [sys.executable, "storage_server.py"]
+options = {"stdin": -1, "stdout": -1, "stderr": -3, "start_new_session": True}
+server = subprocess.Popen(command, **options)
+print(server.stdout.readline().decode(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", killed]
+    done = subprocess.run(
+        command, cwd=modules, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    start = time.monotonic()
+    with pytest.raises(ConnectionRefusedError):
+        while time.monotonic() - start < 20:
+            socket.create_connection(("127.0.0.1", int(done.stdout))).close()
+            time.sleep(0.1)

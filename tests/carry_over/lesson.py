@@ -54,11 +54,12 @@ class CarryOver(in_process.Lesson):
         return tried
 
     def break_cell(self, defines: str, old: str, new: str) -> None:
-        """Run the cell that defines a function again, with one replacement in it."""
+        """Run the cell that defines a function or class again, with one replacement in it."""
         from IPython.core.interactiveshell import InteractiveShell
 
         cells = lessons.code_cells(lessons.read_notebook(self.name))
-        [source] = [cell.source for cell in cells if f"def {defines}(" in cell.source]
+        heads = f"def {defines}(", f"class {defines}:"
+        [source] = [c.source for c in cells if any(head in c.source for head in heads)]
         assert source.count(old) == 1, f"{defines} has no {old}"
         InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
 

@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
@@ -39,6 +40,10 @@ class Storage(CarryOver):
         def check(sizes, lanes, rows, start, seed, ahead):
             check_rows(self.names["batches"], sizes, lanes, rows, start, seed, ahead)
 
+    def check_order(self, shrink: bool = True) -> None:
+        """Raises Refused unless groups and rows follow the seed and the epoch, each on its own."""
+        check_order(self.names)
+
     def check_shards(self, shrink: bool = True) -> None:
         """Raises Refused unless arrays come back as they were written, group by group."""
 
@@ -56,6 +61,11 @@ class Storage(CarryOver):
 
         check_kinds(self.names)
         check_large_footer(self.names)
+        check_empty_groups(self.names)
+
+    def check_own_files(self, shrink: bool = True) -> None:
+        """Raises Refused unless Parquet files of others come as arrays, or are refused."""
+        check_own_files(self.names)
 
     def check_requests(self, shrink: bool = True) -> None:
         """Raises Refused unless a group is one request for the version that was listed."""
@@ -123,8 +133,26 @@ def check_rows(batches, sizes, lanes, rows, start, seed, ahead) -> None:
             shares = [part[step][0] for part in parts]
             if {len(share) for share in shares} != {batch_size // processes}:
                 raise Refused(f"{case}: {processes} processes have unequal shares.")
-            if sorted(np.concatenate(shares)) != sorted(expected):
+            if not np.array_equal(np.concatenate(shares), expected):
                 raise Refused(f"{case}: {processes} processes do not share batch {start + step}.")
+
+
+def check_order(names) -> None:
+    def epochs(sizes, seed):
+        """The first two, of one lane: nothing but the two shuffles gives their order."""
+        read = taken(names["batches"], 20, source_of(sizes), 10, seed, lanes=1)
+        return [tuple(part) for part in np.concatenate([a for a, _ in read]).reshape(2, -1)]
+
+    for said, sizes in {"rows of a group": [100], "groups": [1] * 100}.items():
+        orders = [*epochs(sizes, 7), *epochs(sizes, 8), tuple(range(100))]
+        if len(set(orders)) != len(orders):
+            raise Refused(f"{said}: another seed or epoch has the same order.")
+        if epochs(sizes, 2**32)[0] == epochs(sizes, 0)[1]:
+            raise Refused(f"{said}: seed 2**32 has the same order as seed 0, an epoch later.")
+    pieces = [*itertools.islice(names["pieces_of"]([20] * 20, 1, 3, 0, 0, 1), 20)]
+    order = [group for group, _ in pieces]
+    if any(chosen.tolist() == order for _, chosen in pieces):
+        raise Refused("groups and the rows of one are shuffled alike.")
 
 
 # Shards --------------------------------------------------------------------------------------
@@ -170,6 +198,76 @@ def check_kinds(names) -> None:
     for written, found in zip(group.values(), columns, strict=True):
         if list(written) != list(found):
             raise Refused(f"{written} came back as {found}.")
+    for dtype in ("complex64", "datetime64[s]", "timedelta64[ms]", "U3", "S3", ">i4"):
+        written = np.arange(6).reshape(3, 2).astype("i4").astype(dtype)
+        names["write_shards"]([{"x": written}], store, f"kinds/{written.dtype.str[1:]}{dtype[0]}")
+        [found] = names["Parquet"](store, f"kinds/{written.dtype.str[1:]}{dtype[0]}").read(0)
+        if found.dtype != written.dtype or not np.array_equal(found, written):
+            raise Refused(f"{dtype}: {written} came back as {found}.")
+
+
+def check_empty_groups(names) -> None:
+    """What filters may leave a group, or many, without rows; a prefix may end as a folder does."""
+    store = names["obstore"].store.MemoryStore()
+    sizes = [0, 3, 0, 0, 0, 2, 1, 0]
+    groups = (arrays_of(rows, "uint8", (3,)) for rows in sizes)
+    try:
+        rows = names["write_shards"](groups, store, "/a/b/", groups_in_shard=2)
+        found = names["Parquet"](store, "a/b/").sizes
+    except Exception as error:
+        raise Refused(f"empty groups: raises {type(error).__name__}: {error}") from error
+    if rows != 6 or found != [3, 2, 1]:
+        raise Refused(f"empty groups: {rows} rows in groups of {found}.")
+
+
+def check_own_files(names) -> None:
+    """Parquet files that pandas, `datasets` and others have written."""
+    pa, obstore = names["pa"], names["obstore"]
+    store, vectors = obstore.store.MemoryStore(), np.arange(24, dtype="float32")
+
+    def put(path, columns, about=None):
+        sink = io.BytesIO()
+        names["pq"].write_table(pa.table(columns).replace_schema_metadata(about), sink)
+        obstore.put(store, path, sink.getvalue())
+
+    fixed = pa.FixedSizeListArray.from_arrays
+    for prefix, column, shape in (
+        ("vectors", fixed(pa.array(vectors), 4), (6, 4)),
+        ("images", fixed(fixed(pa.array(vectors), 3), 2), (4, 2, 3)),
+    ):
+        put(f"{prefix}/0.parquet", {"x": column})
+        [found] = names["Parquet"](store, prefix).read(0)
+        if found.dtype != "float32" or not np.array_equal(found, vectors.reshape(shape)):
+            raise Refused(f"{prefix}: came back as {found.dtype} {found.shape}.")
+    put("lists/0.parquet", {"x": [[1, 2], [], [3]]})
+    [found] = names["Parquet"](store, "lists").read(0)
+    if [list(row) for row in found] != [[1, 2], [], [3]]:
+        raise Refused(f"lists: came back as {found}.")
+    for prefix, column in {
+        "a null in a list": pa.array([[1, None], [2, 3]]),
+        "a null in a vector": fixed(pa.array([1, None, 2, 3]), 2),
+        "a null for a list": pa.array([[1], None]),
+        "a null in a list of lists": pa.array([[[1], [2, None]], [[3]]]),
+    }.items():
+        put(f"{prefix}/0.parquet", {"wrong": column})
+        said = refusal(prefix, lambda p=prefix: names["Parquet"](store, p).read(0))
+        if "'wrong'" not in said:
+            raise Refused(f"{prefix}: the column is not named: {said}")
+    whole, other = pa.array([1, 2]), pa.array([3.0, 4.0])
+    for prefix, first, second in (
+        ("columns in another order", {"a": whole, "b": whole}, {"b": whole, "a": whole}),
+        ("another dtype", {"a": whole}, {"a": other}),
+        ("another column", {"a": whole}, {"a": whole, "b": whole}),
+    ):
+        put(f"{prefix}/0.parquet", first)
+        put(f"{prefix}/1.parquet", second)
+        refusal(prefix, lambda p=prefix: names["Parquet"](store, p))
+    for number in range(2):  # as pandas notes the index of each file
+        put(f"notes/{number}.parquet", {"a": whole}, {"pandas": f"rows {number}"})
+    try:
+        names["Parquet"](store, "notes")
+    except Exception as error:
+        raise Refused(f"other notes: raises {type(error).__name__}: {error}") from error
 
 
 def check_large_footer(names) -> None:
@@ -224,7 +322,7 @@ def check_copies(names) -> None:
         half.write_bytes(objects["p/7/007.bin"][:10])  # as an interrupted copy by others leaves it
         files = names["copied"](store, "p", folder)
         found = {str(file.relative_to(folder)): file.read_bytes() for file in files}
-        if found != objects:
+        if found != {path: data for path, data in objects.items() if data}:
             raise Refused("the copy differs from the bucket.")
         times = [file.stat().st_mtime_ns for file in files]
         if [f.stat().st_mtime_ns for f in names["copied"](store, "p", folder)] != times:
@@ -232,26 +330,84 @@ def check_copies(names) -> None:
         every = {path for path in Path(folder).rglob("*") if path.is_file()}
         if every != set(files):
             raise Refused("the copy leaves other files behind.")
+        typo = raises(
+            "a wrong prefix", FileNotFoundError, lambda: names["copied"](store, "z", folder)
+        )
+        if "'z'" not in typo:
+            raise Refused(f"a wrong prefix: it is not named: {typo}")
+    check_killed_copy(names)
+    check_object_gone(names)
+    # What the page advises for a slow line is known to the client.
+    names["S3Store"]("b", region="r", client_options={"timeout": "1h", "read_timeout": "30s"})
+
+
+def check_killed_copy(names) -> None:
+    """What a copy leaves that ends between its last byte and the file's name is no data."""
+    obstore = names["obstore"]
+    store, get = obstore.store.MemoryStore(), obstore.get
+    names["write_shards"]([arrays_of(9, "uint8", (2,))], store, "p")
+
+    def cut(*arguments, **options):
+        yield get(*arguments, **options).bytes()
+        raise InterruptedError
+
+    with tempfile.TemporaryDirectory() as folder:
+        other = mock.patch("os.getpid", return_value=1)  # another process
+        with other, mock.patch.object(obstore, "get", cut), contextlib.suppress(InterruptedError):
+            names["copied"](store, "p", folder)
+        if not any(path.is_file() for path in Path(folder).rglob("*")):
+            raise Refused("a killed copy: nothing was written, so nothing is tried.")
+        names["copied"](store, "p", folder)
+        try:
+            sizes = names["Parquet"](names["LocalStore"](folder), "p").sizes
+        except Exception as error:
+            raise Refused(f"a killed copy: raises {type(error).__name__}: {error}") from error
+        if sizes != [9]:
+            raise Refused(f"a killed copy: its rest is read as data, groups of {sizes}.")
+
+
+def check_object_gone(names) -> None:
+    """An object that is deleted after it was listed is named, and not the prefix."""
+    obstore = names["obstore"]
+    store = obstore.store.MemoryStore()
+    obstore.put(store, "p/gone.bin", b"data")
+    listed = [*obstore.list(store, "p")]
+    obstore.delete(store, "p/gone.bin")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(obstore, "list", lambda *_: iter(listed)),
+    ):
+        copy = lambda: names["copied"](store, "p", folder)  # noqa: E731
+        if "p/gone.bin" not in raises("a deleted object", FileNotFoundError, copy):
+            raise Refused("a deleted object: its name is not said.")
 
 
 def check_forms(names, count) -> None:
     import tensorflow as tf
     from array_record.python.array_record_module import ArrayRecordReader
 
-    examples = [(f"{i:06}.jpg", bytes([i]) * (i * 100), i % 3) for i in range(count)]
-    records = [label.to_bytes(4, "little") + data for _, data, label in examples]
+    files = "cat/001.jpg", "dog/001.jpg", "IMG.1.jpg", "IMG.2.JPG", "a/b.c/7.png"
+    examples = [
+        (files[i % 5], bytes([i]) * (i * 100), (int, np.int32, np.uint8)[i % 3](i % 4))
+        for i in range(count)
+    ]
+    records = [int(label).to_bytes(4, "little") + data for _, data, label in examples]
     with tempfile.TemporaryDirectory() as folder:
         tar, tfrecord = Path(folder, "a.tar"), Path(folder, "a.tfrecord")
         array_record = Path(folder, "a.array_record")
-        names["write_tar"](examples, tar)
-        names["write_records"](examples, tfrecord)
-        names["write_records"](examples, array_record)
+        try:
+            names["write_tar"](examples, tar)
+            names["write_records"](examples, tfrecord)
+            names["write_records"](examples, array_record)
+        except Exception as error:
+            raise Refused(f"{count} examples: raises {type(error).__name__}: {error}") from error
         with tarfile.open(fileobj=io.BytesIO(tar.read_bytes())) as opened:
-            found = {member.name: opened.extractfile(member).read() for member in opened}
-        expected = {name: data for name, data, _ in examples}
-        expected |= {f"{name[:-4]}.cls": b"%d" % label for name, _, label in examples}
+            found = [(member.name, opened.extractfile(member).read()) for member in opened]
+        expected = []  # a key of its own for each example, up to the first dot
+        for i, (name, data, label) in enumerate(examples):
+            expected += [(f"{i:06}{name[-4:]}", data), (f"{i:06}.cls", b"%d" % label)]
         if found != expected:
-            raise Refused(f"{count} examples: the tar holds {sorted(found)}.")
+            raise Refused(f"{count} examples: the tar holds {[name for name, _ in found]}.")
         if list(tf.data.TFRecordDataset(str(tfrecord)).as_numpy_iterator()) != records:
             raise Refused(f"{count} examples: the TFRecord file differs.")
         if count and ArrayRecordReader(str(array_record)).read_all() != records:
@@ -287,6 +443,10 @@ def check_inputs(names) -> None:
         {"processes": 8},
         {"process": 1},
         {"process": -1, "processes": 2},
+        {"processes": 0},
+        {"seed": None},
+        {"seed": -1},
+        {"start": -1},
     ):
         refusal(wrong, lambda w=wrong: taken(batches, 1, source, **given | w))
     store, write = obstore.store.MemoryStore(), names["write_shards"]
@@ -297,6 +457,14 @@ def check_inputs(names) -> None:
     refusal("other columns", lambda: write([group, {"y": np.arange(3)}], store, "o"))
     turned = [{"x": np.zeros((2, 3, 4))}, {"x": np.zeros((2, 4, 3))}]
     refusal("other shapes", lambda: write(turned, store, "t", groups_in_shard=1))
+    for said, column in {
+        "pointers": np.array([["a", None]], object),
+        "records": np.zeros((2, 2), [("a", "i4"), ("b", "i4")]),
+        "bfloat16": names["jnp"].zeros((2, 3), "bfloat16"),
+        "a row without a value": ["a", None],
+    }.items():
+        if "'x'" not in refusal(said, lambda c=column: write([{"x": c}], store, "k")):
+            raise Refused(f"{said}: the column is not named.")
     raises("no object", FileNotFoundError, lambda: Parquet(store, "nothing"))
     obstore.put(store, "bad/a.parquet", b"no parquet at all")
     if "bad/a.parquet" not in raises("another file", ValueError, lambda: Parquet(store, "bad")):
