@@ -62,6 +62,10 @@ KNOWN: dict[str, dict[str, str]] = {
         "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "import os": GRAIN_WARNS,
     },
+    "memory_that_grows": {"import absl.flags": GRAIN_WARNS},
+    "workers_beside_jax": {
+        "from workers_sizes import EACH, SIZES, as_array, as_collated, as_tensor": GRAIN_WARNS,
+    },
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.
