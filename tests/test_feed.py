@@ -108,10 +108,17 @@ BROKEN = {
     "joins copies": ("joined", "5_000 * kernels", "5_000", "check_limit", "joined over a gap"),
     "loses steps in the caller's thread": (
         "lane_of",
-        'if any(key == "hlo_op" for key, _ in event.stats):',
-        'if line.startswith("tf_XLA"):',
+        'or "hlo_op" in dict(event.stats):',
+        'or line.startswith("tf_XLA"):',
         "check_lanes",
         "copy is in the lane None",
+    ),
+    "sees no work that a thread shares": (
+        "lane_of",
+        '"ThunkExecutor" in event.name or',
+        "",
+        "check_lanes",
+        "is in the lane None",
     ),
     "mixes up shapes": (
         "stacked",

@@ -112,6 +112,7 @@ class Feed(CarryOver):
             ("/host:CPU", "python3", "step", ("step_num", 3)): None,
             ("/host:CPU", "tf_XLAEigen/1", "dot.3", ("hlo_op", "dot.3")): "compute",
             ("/host:CPU", "python3", "copy", ("hlo_op", "copy")): "compute",
+            ("/host:CPU", "tf_XLA", "ThunkExecutor::Execute (wait for completion)"): "compute",
             ("/host:CPU", "tf_XLAEigen/1", "ThreadpoolListener::Record"): None,
             ("/host:CPU", "tf_XLAEigen/1", "end: dot.3"): None,
         }.items():
