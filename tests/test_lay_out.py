@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import os
 import random
 import re
 import shutil
@@ -147,6 +148,32 @@ def test_a_damaged_layout_of_ours_is_laid_out_anew(tmp_path, python):
     assert tree(tmp_path) != whole
     assert python(PROGRAM, "--data", tmp_path, "torchvision").returncode == 0
     assert tree(tmp_path) == whole
+
+
+def zeroed(content: bytes) -> bytes:
+    return bytes(len(content))
+
+
+# What a file system may show after a power cut: no bytes, some of them, or others.
+@pytest.mark.parametrize("left", [lambda content: b"", lambda content: content[:-80], zeroed])
+@pytest.mark.parametrize("file", [lay_out.MANIFEST, "train-labels-idx1-ubyte"])
+def test_after_a_power_cut_it_is_laid_out_anew(tmp_path, python, file, left):
+    python(PROGRAM, "--data", tmp_path, "torchvision")
+    whole = tree(tmp_path)
+    hurt = tmp_path / "MNIST/raw" / file
+    hurt.write_bytes(left(hurt.read_bytes()))
+    assert lay_out.missing_layouts(["torchvision"], tmp_path) == ["torchvision"]
+    done = python(PROGRAM, "--data", tmp_path, "torchvision")
+    assert (done.returncode, tree(tmp_path)) == (0, whole), done.stderr
+
+
+def test_what_is_renamed_into_place_is_on_the_disk(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda fd: flushed.append(os.readlink(f"/proc/self/fd/{fd}")))
+    lay_out.write_one("torchvision", tmp_path)
+    assert {*flushed} == {
+        *map(str, [tmp_path / "torchvision", *tmp_path.rglob("torchvision/**/*")])
+    }
 
 
 @pytest.mark.parametrize("name", lay_out.LAYOUTS)
