@@ -10,6 +10,7 @@ A lesson that is not yet rewritten to the contract is reported, and fails nothin
 import argparse
 import ast
 import itertools
+import os
 import re
 import subprocess
 import symtable
@@ -27,6 +28,7 @@ LONGEST_CELL = 30  # lines
 LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
 LONGEST_OLD_MAIN_PATH = 25  # code cells before "## Going further", in lessons.OLD
 # What a rewritten lesson may have at most.
+PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
 LIMITS = {
     "visible code cells in its main path": 16,
     "code cells": 40,
@@ -379,6 +381,15 @@ def with_source(block: re.Match, source: str) -> str:
     return block[0].removesuffix(block["source"] + "```") + source + "```"
 
 
+def check_address() -> Iterator[str]:
+    """On GitHub, badges with the placeholder for an owner would lead nowhere."""
+    if "GITHUB_REPOSITORY" in os.environ and PLACEHOLDER in (lessons.ROOT / "conf.py").read_text():
+        yield (
+            f"conf.py has the placeholder {PLACEHOLDER} in the repository's address: "
+            f"write the owner into each file that `git grep -l {PLACEHOLDER}/` lists."
+        )
+
+
 def with_shared_cells(md: str) -> str:
     """The text of a lesson in which each shared cell has its owner's source."""
     owner = shared_cells()
@@ -416,7 +427,7 @@ def main() -> None:
             if lessons.md_path(name).is_file() and fix(name):
                 print(f"md/{name}.md: mended; now `tox run -e execute -- {name}`")
         faults = [fault for name in names for fault in check_lesson(name)]
-        faults += [*check_pages(), *check_lists(names)]
+        faults += [*check_pages(), *check_lists(names), *check_address()]
     except lessons.Problem as problem:
         faults = [str(problem)]
     for name in sorted(lessons.OLD.intersection(names)):

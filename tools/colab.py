@@ -117,8 +117,8 @@ def load_ipython_extension(shell):
 
 
 def parse(text: str) -> list[Requirement]:
-    """What a file of requirements asks for, without its comments and options."""
-    lines = (line.partition(" #")[0].strip() for line in text.splitlines())
+    """What a file of requirements asks for, without its comments, options and hashes."""
+    lines = (line.partition(" #")[0].rstrip("\\").strip() for line in text.splitlines())
     return [Requirement(line) for line in lines if line and line[0] not in "#-"]
 
 
