@@ -415,7 +415,7 @@ def names_to_write(names: list[str], installed: bool) -> list[str]:
     }
     if absent and not installed:
         packages = " and ".join(sorted({p.replace("_", "-") for p in absent.values()}))
-        raise Problem(f"{packages} must be installed first: `{INSTALL}`.")
+        raise Problem(f"{packages} must be installed first: `{INSTALL}` (pip 26.1 or newer).")
     return [name for name in chosen if name not in absent]
 
 

@@ -154,7 +154,8 @@ def ask_for_packages(name: str) -> None:
     if missing:
         raise Problem(
             f"{notebook_path(name).relative_to(ROOT)} imports {' and '.join(missing)}, not "
-            "installed here: `python -m pip install -r requirements.txt -c constraints.txt`."
+            "installed here: `python -m pip install -r requirements.txt -c constraints.txt` "
+            "(pip 26.1 or newer)."
         )
 
 
