@@ -3,9 +3,7 @@
 import hashlib
 import inspect
 import os
-import random
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -105,18 +103,16 @@ def test_a_second_run_does_nothing(tmp_path, python):
     assert before == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
 
 
-def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path):
+def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path, in_terminal):
     command = [sys.executable, str(PROGRAM), "--data", str(tmp_path)]
-    for seconds in (0.3, random.uniform(0.5, 3), random.uniform(3, 12)):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        time.sleep(seconds)
-        workers = psutil.Process(process.pid).children(recursive=True)
+    for moment in ("laying out", "  1 of 5", "  1 of 4"):
+        process = in_terminal(*command[1:])
+        process.wait_until_it_says(moment)
+        workers = process.descendants()
         process.kill()
         process.wait()
         _, alive = psutil.wait_procs(workers, timeout=10)
         assert not alive, "workers outlive their parent"
-    # A fast machine may have been done before the last kill; the two shall find work.
-    shutil.rmtree(tmp_path / lay_out.LAYOUTS["torchvision"].path, ignore_errors=True)
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]

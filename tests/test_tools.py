@@ -469,6 +469,15 @@ def test_a_cell_that_fails_stores_nothing(workshop, execute_tiny, python):
     assert lessons.notebook_path("tiny").read_bytes() == stored
 
 
+@pytest.mark.parametrize("source", ["os.getcwd()", "platform.node()"])
+def test_an_output_that_names_this_machine_is_not_stored(workshop, python, source):
+    write_tiny(code(f"import os, platform\n\nprint({source})"))
+    done = run_execute(python, workshop, "tiny")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "tiny, cell 0: its output names " in done.stderr
+    assert not lessons.notebook_path("tiny").exists()
+
+
 def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in_terminal):
     write_tiny(code("print(1)"), code("import time; time.sleep(600)"))
     process = in_terminal("tools/execute.py", "tiny", cwd=workshop)
