@@ -62,6 +62,11 @@ KNOWN: dict[str, dict[str, str]] = {
         "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "import os": GRAIN_WARNS,
     },
+    "many_devices": {
+        'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
+            "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"
+        ),
+    },
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.
