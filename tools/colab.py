@@ -62,6 +62,11 @@ KNOWN: dict[str, dict[str, str]] = {
         "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "import os": GRAIN_WARNS,
     },
+    "many_devices": {
+        'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
+            "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"
+        ),
+    },
     "memory_that_grows": {"import absl.flags": GRAIN_WARNS},
     "workers_beside_jax": {
         "from workers_sizes import EACH, SIZES, as_array, as_collated, as_tensor": GRAIN_WARNS,

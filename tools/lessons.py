@@ -25,7 +25,6 @@ GPU_TAG = "requires-gpu"
 # The lessons that are not yet rewritten to the contract of CONTRIBUTING.md. It shrinks to nothing.
 OLD = {
     "choose_a_loader",
-    "many_devices",
 }
 
 TAGS = {
