@@ -69,11 +69,9 @@ html_theme_options = {
     "launch_buttons": {"colab_url": "https://colab.research.google.com"},
     "show_toc_level": 2,
     "navbar_persistent": [],  # the sidebar has the search field
-}
-html_theme_options["extra_footer"] = (
-    "<p>MNIST: Yann LeCun and Corinna Cortes, "
+    "extra_footer": "<p>MNIST: Yann LeCun and Corinna Cortes, "
     '<a href="https://creativecommons.org/licenses/by-sa/3.0/">CC BY-SA 3.0</a>. Photographs: '
     'danielbuechele and vultilion, <a href="https://creativecommons.org/licenses/by/2.0/">CC BY '
-    "2.0</a>, cut and scaled.</p>"
-)
+    "2.0</a>, cut and scaled.</p>",
+}
 html_context = {"default_mode": "auto"}

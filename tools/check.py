@@ -27,8 +27,8 @@ from tools import lessons
 LONGEST_CELL = 30  # lines
 LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
 LONGEST_OLD_MAIN_PATH = 25  # code cells before "## Going further", in lessons.OLD
-# What a rewritten lesson may have at most.
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
+# What a rewritten lesson may have at most.
 LIMITS = {
     "visible code cells in its main path": 16,
     "code cells": 40,
@@ -286,11 +286,9 @@ def check_outputs(cell: NotebookNode, number: int) -> Iterator[str]:
             yield f"it stores an error ({output.ename})"
         if output.get("name") == "stderr":
             yield "it stores text on stderr"
-        data = output.get("data", {})
-        texts = [output.get("text", ""), *(t for k, t in data.items() if k.startswith("text/"))]
-        if found := next(filter(None, map(MACHINE_PATH.search, texts)), None):
+        if found := next(filter(None, map(MACHINE_PATH.search, lessons.texts(output))), None):
             yield f"its output names a path of one machine ({found[0]}…)"
-        if lessons.UNCOMPARED & data.keys():
+        if lessons.UNCOMPARED & output.get("data", {}).keys():
             options = cell.metadata.get("mystnb", {})
             if not options.get("image", {}).get("alt"):
                 yield "its picture has no alt text (mystnb: image: alt)"

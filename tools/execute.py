@@ -125,12 +125,11 @@ def refuse_traces(notebook: NotebookNode, name: str) -> None:
     found = re.compile("|".join(rf"(?<!\w){re.escape(trace)}(?!\w)" for trace in traces if trace))
     for number, cell in enumerate(lessons.code_cells(notebook)):
         for output in [] if skipped(cell) else cell.outputs:
-            for text in (output.get("text", ""), output.get("data", {}).get("text/plain", "")):
-                if trace := found.search(text):
-                    raise lessons.Problem(
-                        f"{name}, cell {number}: its output names {trace[0]}, which is of this "
-                        "machine: print something else. Nothing was stored."
-                    )
+            if trace := next(filter(None, map(found.search, lessons.texts(output))), None):
+                raise lessons.Problem(
+                    f"{name}, cell {number}: its output names {trace[0]}, which is of this "
+                    "machine: print something else. Nothing was stored."
+                )
 
 
 def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:

@@ -158,6 +158,12 @@ def ask_for_packages(name: str) -> None:
         )
 
 
+def texts(output: NotebookNode) -> list[str]:
+    """All that a reader can read of an output: printed, plain or in HTML."""
+    kinds = output.get("data", {}).items()
+    return [output.get("text", ""), *(text for kind, text in kinds if kind.startswith("text/"))]
+
+
 def stamp(cell: NotebookNode) -> str:
     """What `execute` writes into a cell that it ran: a hash of the source that made the outputs."""
     return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
