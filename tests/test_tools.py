@@ -121,6 +121,10 @@ FAULTS = {
     "unknown tag": (edit_md("[setup]", "[setpu]"), "unknown tag setpu"),
     "unknown shared tag": (edit_md("[tuned-pipeline]", "[shared-x]"), "differ: run"),
     "long cell": (edit_md("import hashlib", LONG), "lines: 30 at most"),
+    "wide module": (
+        edit_md("import hashlib", "%%writefile a_module.py\n" + "# " + 79 * "x"),
+        "a line of 81 columns: 80 at most",
+    ),
     "myst": (edit_md("## The short answer", ":::{note}\nx\n:::"), "uses MyST syntax"),
     "two titles": (edit_md("## The short answer", "# The answer"), "exactly one title"),
     "formats": (

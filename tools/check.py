@@ -26,6 +26,7 @@ from tools import lessons
 
 LONGEST_CELL = 30  # lines
 LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
+WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 LONGEST_OLD_MAIN_PATH = 25  # code cells before "## Going further", in lessons.OLD
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
 # What a rewritten lesson may have at most.
@@ -246,6 +247,9 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
     most = LONGEST_MODULE if cell.source.startswith("%%writefile") else LONGEST_CELL
     if lines > most:
         yield f"has {lines} lines: {most} at most"
+    for line in cell.source.splitlines():
+        if len(line) > WIDEST_LINE:
+            yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"
     for tag in lessons.tags(cell):
         if tag.startswith(lessons.SHARED):
             if tag not in owner:
