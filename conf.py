@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).parent))  # for tools.site_pages
 
 # The repository's address: the one constant that the site's buttons and the README's badges use.
-# OWNER is a placeholder; in GitHub Actions the real address takes its place.
-REPOSITORY = "https://github.com/OWNER/feed-jax"
+# YOUR_ACCOUNT is a placeholder, which nobody can hold on GitHub: no account has an underscore. In
+# GitHub Actions the real address takes its place.
+REPOSITORY = "https://github.com/YOUR_ACCOUNT/feed-jax"
 if "GITHUB_REPOSITORY" in os.environ:
     REPOSITORY = f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
 
@@ -68,5 +69,9 @@ html_theme_options = {
     "launch_buttons": {"colab_url": "https://colab.research.google.com"},
     "show_toc_level": 2,
     "navbar_persistent": [],  # the sidebar has the search field
+    "extra_footer": "<p>MNIST: Yann LeCun and Corinna Cortes, "
+    '<a href="https://creativecommons.org/licenses/by-sa/3.0/">CC BY-SA 3.0</a>. Photographs: '
+    'danielbuechele and vultilion, <a href="https://creativecommons.org/licenses/by/2.0/">CC BY '
+    "2.0</a>, cut and scaled.</p>",
 }
 html_context = {"default_mode": "auto"}

@@ -21,9 +21,19 @@ def pytest_addoption(parser):
         action="store_true",
         help="store in checked/ which lessons passed here today: the site says so",
     )
+    parser.addoption(
+        "--require-gpu",
+        action="store_true",
+        help="fail where JAX sees no GPU, in place of skipping the cells that need one",
+    )
 
 
 def pytest_configure(config):
+    if config.option.require_gpu and not lessons.has_gpu():
+        raise pytest.UsageError(
+            "--require-gpu: JAX sees no GPU here. Install requirements-gpu.txt, and look whether "
+            "`nvidia-smi` sees one."
+        )
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
     nbval_patches.apply()

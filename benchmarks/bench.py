@@ -125,13 +125,16 @@ class Process:
         return sum(process.memory_full_info().uss for process in tree)
 
     def __exit__(self, *_):
+        descendants = []  # asked for now: those of a process that has ended are nobody's
+        with contextlib.suppress(psutil.NoSuchProcess):
+            descendants = psutil.Process(self.process.pid).children(recursive=True)
         with contextlib.suppress(OSError):
             self.connection.send(None)
         self.process.join(10)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                child.kill()
         self.process.kill()
+        for descendant in descendants:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                descendant.kill()
 
 
 @contextlib.contextmanager

@@ -356,7 +356,7 @@ class Windows(Lesson):
         """Of the lesson's windows, and of NumPy's gather of as many, of 32 million tokens."""
         rows, length = self.shape
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "tokens.uint16")
+            file = Path(folder, f"tokens.{2**25}.uint16")
             np.arange(2**25, dtype=np.uint16).tofile(file)
             tokens = self.names["mapped"](file)
             grid = np.lib.stride_tricks.sliding_window_view(tokens, length + 1)[::length]

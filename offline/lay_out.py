@@ -11,8 +11,9 @@ Afterwards these calls find the dataset below `data/` and need no network:
 
 and the plays and poems of Shakespeare are the text files of `data/shakespeare/`.
 
-A layout is written into a temporary folder and renamed into place when it is whole. So a run
-that is killed loses nothing, and a second run at the same time waits and finds the work done.
+A layout is written into a temporary folder and renamed into place when it is whole and on the disk.
+So a run that is killed loses nothing, nor does a power cut, and a second run at the same time waits
+and finds the work done.
 """
 
 import argparse
@@ -250,18 +251,33 @@ def sha256(file: Path) -> str:
 
 
 def write_manifest(folder: Path) -> None:
+    """The SHA-256 of each file in the folder; its last line is that of the lines before."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    lines = [f"{sha256(file)}  {file.relative_to(folder)}\n" for file in files]
-    (folder / MANIFEST).write_text("".join(lines))
+    lines = "".join(f"{sha256(file)}  {file.relative_to(folder)}\n" for file in files)
+    (folder / MANIFEST).write_text(f"{lines}{hashlib.sha256(lines.encode()).hexdigest()}\n")
 
 
 def is_whole(folder: Path) -> bool:
     """Whether every file that a run of this program wrote into `folder` is still as it was."""
-    for line in (folder / MANIFEST).read_text().splitlines():
-        digest, name = line.split(maxsplit=1)
+    *lines, last = (folder / MANIFEST).read_bytes().splitlines(keepends=True) or [b""]
+    if last != f"{hashlib.sha256(b''.join(lines)).hexdigest()}\n".encode():
+        return False
+    for line in lines:
+        digest, name = line.decode().rstrip("\n").split(maxsplit=1)
         if not (folder / name).is_file() or sha256(folder / name) != digest:
             return False
     return True
+
+
+def flush(folder: Path) -> None:
+    """Wait until the folder and all that is in it are on the disk, to survive a power cut."""
+    for path in (folder, *folder.rglob("*")):
+        if path.is_file() or os.name == "posix":  # elsewhere a folder cannot be opened
+            descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def is_missing(layout: Layout, data: Path) -> bool:
@@ -309,6 +325,7 @@ def write_one(name: str, scratch: Path) -> float:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         layout.write(scratch / name)
     write_manifest(scratch / name / layout.path)
+    flush(scratch / name)
     return time.perf_counter() - start
 
 
@@ -398,7 +415,7 @@ def names_to_write(names: list[str], installed: bool) -> list[str]:
     }
     if absent and not installed:
         packages = " and ".join(sorted({p.replace("_", "-") for p in absent.values()}))
-        raise Problem(f"{packages} must be installed first: `{INSTALL}`.")
+        raise Problem(f"{packages} must be installed first: `{INSTALL}` (pip 26.1 or newer).")
     return [name for name in chosen if name not in absent]
 
 

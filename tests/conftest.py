@@ -1,16 +1,20 @@
 """A copy of the repository to damage, a browser, and the mounts that stand for bad disks."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tools import lessons
+
+TIMEOUT_S = 600  # what hangs is killed, and fails
 
 
 @pytest.fixture
@@ -61,7 +65,13 @@ def python():
         environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
         environment |= env or {}
         return subprocess.run(
-            command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+            command,
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
         )
 
     return run
@@ -71,10 +81,21 @@ class InTerminal(subprocess.Popen):
     """A process that a terminal started."""
 
     def wait_until_it_says(self, words: str) -> None:
-        for line in self.stdout:
-            if words in line:
-                return
+        alarm = threading.Timer(TIMEOUT_S, self.end)
+        alarm.start()
+        try:
+            for line in self.stdout:
+                if words in line:
+                    return
+        finally:
+            alarm.cancel()
         pytest.fail(f"It never said “{words}”, but {self.communicate()[1]}")
+
+    def end(self) -> None:
+        """Kill it and all that it started, whatever became of it."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in (psutil.Process(self.pid), *self.descendants()):
+                process.kill()
 
     def descendants(self) -> list[psutil.Process]:
         return psutil.Process(self.pid).children(recursive=True)
@@ -89,8 +110,10 @@ class InTerminal(subprocess.Popen):
 def in_terminal():
     """Start this Python with the arguments, as a terminal does."""
 
+    started = []
+
     def start(*arguments, cwd=None):
-        return InTerminal(
+        process = InTerminal(
             # A shell starts its background jobs with SIGINT ignored, and so would pytest in one.
             ["env", "--default-signal=INT", sys.executable, *map(str, arguments)],
             cwd=cwd,
@@ -99,8 +122,13 @@ def in_terminal():
             stderr=subprocess.PIPE,
             text=True,
         )
+        started.append(process)
+        return process
 
-    return start
+    yield start
+    for process in started:
+        process.end()
+        process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,11 @@
 import copy
 import itertools
 import json
+import subprocess
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from benchmarks import bench, contract
@@ -233,6 +235,25 @@ def test_the_decoder_of_all_lessons_reads_any_folder(tmp_path):
     contract.flat_photographs(tmp_path / "mixed", count=64)
     with bench.ready(bench.Process(in_process.DECODER, kind=in_process.Decoder)) as [process]:
         assert process.call("folder_throughput", str(tmp_path / "mixed"), 0.1) > 0
+
+
+class Starter:
+    """A lesson that leaves a process running."""
+
+    set_up_s = 0
+
+    def __init__(self, name: str, copies: int):
+        self.started = subprocess.Popen(["sleep", "600"])
+
+    def pid(self) -> int:
+        return self.started.pid
+
+
+def test_what_a_lesson_has_started_ends_with_its_process():
+    with bench.ready(bench.Process("starter", kind=Starter)) as [process]:
+        sleeper = psutil.Process(process.call("pid"))
+        assert sleeper.is_running()
+    assert psutil.wait_procs([sleeper], timeout=10) == ([sleeper], [])
 
 
 class Answers:

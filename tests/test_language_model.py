@@ -4,6 +4,7 @@ Each broken copy, which differs in one place, is refused: so every check is seen
 """
 
 import hashlib
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,15 @@ def lesson(lesson_environment):
 
 
 @pytest.mark.parametrize(
-    "check", ["check_texts", "check_windows", "check_packs", "check_buckets", "check_inputs"]
+    "check",
+    [
+        "check_texts",
+        "check_windows",
+        "check_packs",
+        "check_buckets",
+        "check_model",
+        "check_inputs",
+    ],
 )
 def test_copied_cells_carry_over(lesson, check):
     lesson.call(check)
@@ -67,12 +76,61 @@ BROKEN = {
         "check_texts",
         "OverflowError|goes through|large vocabulary",
     ),
-    "reads half a token": (
-        "mapped",
-        "size % dtype.itemsize or size < 2 * dtype.itemsize",
+    "takes a str": (
+        "encoded",
+        "isinstance(documents, str)",
         "False",
         "check_texts",
+        "one str: goes through",
+    ),
+    "says the beginning": (
+        "encoded",
+        "max([*map(str.__ne__, text, again), 1].index(1) - 9, 0)",
+        "0",
+        "check_texts",
+        "is told as",
+    ),
+    "counts from each block": (
+        "encoded",
+        "zip(texts, back, ids, numbers)",
+        "zip(numbers, texts, back, ids)",
+        "check_texts",
+        "raises|is told as",
+    ),
+    "encodes all at once": (
+        "encoded",
+        "next(ends) >> 20",
+        "next(ends) >> 30",
+        "check_texts",
+        "characters are encoded at once",
+    ),
+    "loses the end of a block": (
+        "encoded",
+        "texts = list(some)",
+        "texts = list(some)[:1000]",
+        "check_texts",
+        "documents in blocks",
+    ),
+    "reads what is left": (
+        "mapped",
+        "os.path.getsize(file) != whole",
+        "os.path.getsize(file) % np.dtype(dtype).itemsize",
+        "check_texts",
         "goes through",
+    ),
+    "takes any dtype": (
+        "mapped",
+        'dtype not in ("uint16", "uint32") or',
+        "",
+        "check_texts",
+        "goes through|raises TypeError|the sentence is",
+    ),
+    "counts one too many": (
+        "tokenize",
+        'f"{stem}.{count}.{dtype}"',
+        'f"{stem}.{count + 1}.{dtype}"',
+        "check_texts",
+        "raises ValueError",
     ),
     "forgets the parts": (
         "starts_of",
@@ -91,7 +149,7 @@ BROKEN = {
     "loses documents": (
         "encoded",
         "yield tokens",
-        "yield tokens if count % 3 else []",
+        "yield tokens if number % 3 else []",
         "check_texts",
         "come back",
     ),
@@ -174,31 +232,80 @@ BROKEN = {
     ),
     "drops the end of a bucket": (
         "bucket_batches",
-        "for at in range(0, len(some), rows):",
-        "for at in range(0, len(some) - rows + 1, rows):",
+        "np.cumsum(-(-counts // full))",
+        "np.cumsum(np.maximum(counts // full, 1))",
         "check_buckets",
-        "lost|IndexError",
+        "lost|IndexError|wrong bucket",
     ),
     "pads too far": (
         "bucket_batches",
-        "bucket = np.searchsorted(bounds, sizes)",
-        "bucket = np.full(len(sizes), len(bounds) - 1)",
+        "bucket, full = np.searchsorted(bounds, sizes)",
+        "bucket, full = np.full(len(sizes), len(bounds) - 1)",
         "check_buckets",
         "wrong bucket",
     ),
     "gives all rows to each process": (
         "bucket_batches",
-        "some[at : at + rows][process::processes]",
-        "some[at : at + rows][: rows // processes]",
+        "[at : at + rows][process::processes]",
+        "[at : at + rows][: rows // processes]",
         "check_buckets",
         "do not share",
     ),
     "starts in the first epoch": (
         "bucket_batches",
-        "itertools.count(start // steps)",
+        "itertools.count(start // ends[-1])",
         "itertools.count()",
         "check_buckets",
         "is not the rest",
+    ),
+    "keeps an array for each batch": (
+        "bucket_batches",
+        "(start // ends[-1]):",
+        "(start // ends[-1]):\n        kept = [(n, np.arange(1)) for n in range(ends[-1])]",
+        "check_buckets",
+        "bytes of each",
+    ),
+    "takes a bound of 0": (
+        "bucket_batches",
+        "0 < b <= budget",
+        "0 <= b <= budget",
+        "check_inputs",
+        "the sentence is|goes through|raises",
+    ),
+    "takes the next row": (
+        "packed_row",
+        "slice(bounds[row], bounds[row + 1])",
+        "slice(bounds[row] + 1, bounds[row + 1] + 1)",
+        "check_packs",
+        "makes another row|raises",
+    ),
+    "reads the last input": (
+        "token_losses",
+        'embedding.at[inputs].get(mode="fill")',
+        "embedding[inputs]",
+        "check_model",
+        "input is out of range",
+    ),
+    "reads the last target": (
+        "token_losses",
+        'embedding.at[targets].get(mode="fill")',
+        "embedding[targets]",
+        "check_model",
+        "target is out of range",
+    ),
+    "reads the last position": (
+        "token_losses",
+        'places.at[positions].get(mode="fill")',
+        "places[positions]",
+        "check_model",
+        "position is out of range",
+    ),
+    "learns from padding": (
+        "mean_loss",
+        "(losses * counts).sum() / jnp.maximum(counts.sum(), 1)",
+        "losses.mean()",
+        "check_model",
+        "padding counts",
     ),
 }
 
@@ -232,6 +339,26 @@ def test_the_texts_are_fetched_from_the_repository(tmp_path):
     assert found == lay_out.read_plays() and len(found) == 42
 
 
+def test_an_interrupted_fetch_leaves_nothing_and_the_next_one_heals(tmp_path, monkeypatch):
+    path = tmp_path / "raw/main/offline/shakespeare/plays.tar.xz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((lay_out.SHAKESPEARE / "plays.tar.xz").read_bytes())
+    names, texts = fetching(tmp_path), tmp_path / "data" / "texts"
+
+    def half(plays, to, **others):
+        for member in plays.getmembers()[:20]:
+            plays.extract(member, to, **others)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(tarfile.TarFile, "extractall", half)
+        names["fetch_texts"](texts, tmp_path.as_uri())
+    assert not any(texts.parent.iterdir())
+    texts.mkdir()  # an empty one is no obstacle
+    names["fetch_texts"](texts, tmp_path.as_uri())
+    assert len([*texts.glob("*.txt")]) == 42
+
+
 @pytest.mark.parametrize("damage", ["missing", "another file"])
 def test_one_sentence_where_the_texts_cannot_be_fetched(tmp_path, damage):
     if damage == "another file":
@@ -239,6 +366,6 @@ def test_one_sentence_where_the_texts_cannot_be_fetched(tmp_path, damage):
         path.parent.mkdir(parents=True)
         path.write_bytes(b"<html>not found</html>")
     names = fetching(tmp_path)
-    with pytest.raises(RuntimeError, match=r"put \.txt files of your own") as error:
+    with pytest.raises(RuntimeError, match=r"put \.txt files into .*texts\.$") as error:
         names["fetch_texts"](tmp_path / "texts", tmp_path.as_uri())
     assert "\n" not in str(error.value) and not (tmp_path / "texts").exists()

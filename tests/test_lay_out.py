@@ -2,9 +2,8 @@
 
 import hashlib
 import inspect
-import random
+import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -104,18 +103,16 @@ def test_a_second_run_does_nothing(tmp_path, python):
     assert before == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
 
 
-def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path):
+def test_killed_at_any_moment_then_two_at_once_end_whole(data, tmp_path, in_terminal):
     command = [sys.executable, str(PROGRAM), "--data", str(tmp_path)]
-    for seconds in (0.3, random.uniform(0.5, 3), random.uniform(3, 12)):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        time.sleep(seconds)
-        workers = psutil.Process(process.pid).children(recursive=True)
+    for moment in ("laying out", "  1 of 5", "  1 of 4"):
+        process = in_terminal(*command[1:])
+        process.wait_until_it_says(moment)
+        workers = process.descendants()
         process.kill()
         process.wait()
         _, alive = psutil.wait_procs(workers, timeout=10)
         assert not alive, "workers outlive their parent"
-    # A fast machine may have been done before the last kill; the two shall find work.
-    shutil.rmtree(tmp_path / lay_out.LAYOUTS["torchvision"].path, ignore_errors=True)
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
@@ -147,6 +144,32 @@ def test_a_damaged_layout_of_ours_is_laid_out_anew(tmp_path, python):
     assert tree(tmp_path) != whole
     assert python(PROGRAM, "--data", tmp_path, "torchvision").returncode == 0
     assert tree(tmp_path) == whole
+
+
+def zeroed(content: bytes) -> bytes:
+    return bytes(len(content))
+
+
+# What a file system may show after a power cut: no bytes, some of them, or others.
+@pytest.mark.parametrize("left", [lambda content: b"", lambda content: content[:-80], zeroed])
+@pytest.mark.parametrize("file", [lay_out.MANIFEST, "train-labels-idx1-ubyte"])
+def test_after_a_power_cut_it_is_laid_out_anew(tmp_path, python, file, left):
+    python(PROGRAM, "--data", tmp_path, "torchvision")
+    whole = tree(tmp_path)
+    hurt = tmp_path / "MNIST/raw" / file
+    hurt.write_bytes(left(hurt.read_bytes()))
+    assert lay_out.missing_layouts(["torchvision"], tmp_path) == ["torchvision"]
+    done = python(PROGRAM, "--data", tmp_path, "torchvision")
+    assert (done.returncode, tree(tmp_path)) == (0, whole), done.stderr
+
+
+def test_what_is_renamed_into_place_is_on_the_disk(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda fd: flushed.append(os.readlink(f"/proc/self/fd/{fd}")))
+    lay_out.write_one("torchvision", tmp_path)
+    assert {*flushed} == {
+        *map(str, [tmp_path / "torchvision", *tmp_path.rglob("torchvision/**/*")])
+    }
 
 
 @pytest.mark.parametrize("name", lay_out.LAYOUTS)

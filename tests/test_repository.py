@@ -2,13 +2,17 @@
 
 import ast
 import configparser
+import os
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tools import colab, lessons
+from offline import lay_out
+from tools import check, colab, lessons
 
 ROOT = lessons.ROOT
 
@@ -85,10 +89,79 @@ def test_links_to_files_lead_somewhere(file):
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def jobs_of(workflow) -> dict[str, dict]:
+    return yaml.safe_load(workflow.read_text())["jobs"]
+
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def test_a_job_that_may_write_runs_neither_a_package_nor_the_project():
+    writes = 0
+    for job in (job for workflow in WORKFLOWS for job in jobs_of(workflow).values()):
+        if "write" in job["permissions"].values():
+            writes += 1
+            commands = " ".join(step.get("run", "") for step in job["steps"])
+            assert not re.search(r"\b(python|pip|tox|uv|bash|sh|make)\b|\./", commands)
+    assert writes == 2  # the site's and the weekly pull request's
+
+
+def test_what_the_weekly_job_found_reaches_the_files_that_it_is_for_only():
+    [step] = [
+        s
+        for s in jobs_of(ROOT / ".github/workflows/weekly.yml")["propose"]["steps"]
+        if "git apply" in s.get("run", "")
+    ]
+    assert re.findall(r"--include=(\S+)", step["run"]) == [
+        "constraints.txt",
+        "colab.txt",
+        "'notebooks/*.ipynb'",
+        "'checked/*.json'",
+    ]
+
+
+def test_the_audit_reads_the_lock_of_each_python_that_is_supported():
+    found = jobs_of(ROOT / ".github/workflows/weekly.yml")["outside"]["strategy"]["matrix"]
+    tested = jobs_of(ROOT / ".github/workflows/test.yml")["test"]["strategy"]["matrix"]
+    assert (found["job"], found["python"]) == (["audit"], tested["python"])
+
+
+def test_the_gpu_job_fails_without_a_gpu(python):
+    [job] = jobs_of(ROOT / ".github/workflows/gpu.yml").values()
+    [command] = [s["run"] for s in job["steps"] if "tox run -e gpu" in s.get("run", "")]
+    assert "--require-gpu" in command.split()
+    arguments = ["-m", "pytest", "--nbval", "--require-gpu", "notebooks/dlpack_zero_copy.ipynb"]
+    done = python(*arguments, cwd=ROOT, env={**os.environ, "JAX_PLATFORMS": "cpu"})
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "JAX sees no GPU here" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_cache_holds_the_layouts_and_nothing_that_a_lesson_writes():
+    steps = jobs_of(ROOT / ".github/workflows/test.yml")["test"]["steps"]
+    [cache] = [step["with"] for step in steps if "actions/cache@" in step.get("uses", "")]
+    assert {Path(path).name for path in cache["path"].split()} == {
+        layout.path.parts[0] for layout in lay_out.LAYOUTS.values()
+    }
+    assert "matrix.part" in cache["key"]  # two jobs at once would write the same one
+
+
+def test_the_lock_has_a_hash_for_each_package():
+    pins = re.findall(r"^\S+==.*(?:\n    --hash.*)*", (ROOT / "constraints.txt").read_text(), re.M)
+    assert len(pins) == len(requirements("constraints.txt"))
+    assert [pin for pin in pins if "--hash=sha256:" not in pin] == []
+
+
+def test_on_github_the_placeholder_has_to_go(monkeypatch):
+    assert [*check.check_address()] == []
+    monkeypatch.setenv("GITHUB_REPOSITORY", "somebody/feed-jax")
+    [sentence] = check.check_address()
+    assert "git grep -l YOUR_ACCOUNT/" in sentence
+
+
 def test_workflows_pin_actions_start_without_permissions_and_run_jobs_that_exist():
     sections = re.findall(r"^\[testenv:(.*)\]$", (ROOT / "tox.ini").read_text(), re.MULTILINE)
     jobs = set(re.findall(r"[\w-]+", " ".join(sections)))
-    for workflow in (ROOT / ".github/workflows").glob("*.yml"):
+    for workflow in WORKFLOWS:
         text = workflow.read_text()
         assert "\npermissions: {}\n" in text
         for action in re.findall(r"uses: (\S+.*)", text):

@@ -121,6 +121,10 @@ FAULTS = {
     "unknown tag": (edit_md("[setup]", "[setpu]"), "unknown tag setpu"),
     "unknown shared tag": (edit_md("[tuned-pipeline]", "[shared-x]"), "differ: run"),
     "long cell": (edit_md("import hashlib", LONG), "lines: 30 at most"),
+    "wide module": (
+        edit_md("import hashlib", "%%writefile a_module.py\n" + "# " + 79 * "x"),
+        "a line of 81 columns: 80 at most",
+    ),
     "myst": (edit_md("## The short answer", ":::{note}\nx\n:::"), "uses MyST syntax"),
     "two titles": (edit_md("## The short answer", "# The answer"), "exactly one title"),
     "formats": (
@@ -467,6 +471,15 @@ def test_a_cell_that_fails_stores_nothing(workshop, execute_tiny, python):
     assert "AssertionError: no" in done.stderr
     assert "execute.py" not in done.stderr, "a traceback of ours"
     assert lessons.notebook_path("tiny").read_bytes() == stored
+
+
+@pytest.mark.parametrize("source", ["os.getcwd()", "platform.node()"])
+def test_an_output_that_names_this_machine_is_not_stored(workshop, python, source):
+    write_tiny(code(f"import os, platform\n\nprint({source})"))
+    done = run_execute(python, workshop, "tiny")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "tiny, cell 0: its output names " in done.stderr
+    assert not lessons.notebook_path("tiny").exists()
 
 
 def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in_terminal):

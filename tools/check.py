@@ -10,6 +10,7 @@ A lesson that is not yet rewritten to the contract is reported, and fails nothin
 import argparse
 import ast
 import itertools
+import os
 import re
 import subprocess
 import symtable
@@ -25,7 +26,9 @@ from tools import lessons
 
 LONGEST_CELL = 30  # lines
 LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
+WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 LONGEST_OLD_MAIN_PATH = 25  # code cells before "## Going further", in lessons.OLD
+PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
 # What a rewritten lesson may have at most.
 LIMITS = {
     "visible code cells in its main path": 16,
@@ -244,6 +247,9 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
     most = LONGEST_MODULE if cell.source.startswith("%%writefile") else LONGEST_CELL
     if lines > most:
         yield f"has {lines} lines: {most} at most"
+    for line in cell.source.splitlines():
+        if len(line) > WIDEST_LINE:
+            yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"
     for tag in lessons.tags(cell):
         if tag.startswith(lessons.SHARED):
             if tag not in owner:
@@ -284,11 +290,9 @@ def check_outputs(cell: NotebookNode, number: int) -> Iterator[str]:
             yield f"it stores an error ({output.ename})"
         if output.get("name") == "stderr":
             yield "it stores text on stderr"
-        data = output.get("data", {})
-        texts = [output.get("text", ""), *(t for k, t in data.items() if k.startswith("text/"))]
-        if found := next(filter(None, map(MACHINE_PATH.search, texts)), None):
+        if found := next(filter(None, map(MACHINE_PATH.search, lessons.texts(output))), None):
             yield f"its output names a path of one machine ({found[0]}…)"
-        if lessons.UNCOMPARED & data.keys():
+        if lessons.UNCOMPARED & output.get("data", {}).keys():
             options = cell.metadata.get("mystnb", {})
             if not options.get("image", {}).get("alt"):
                 yield "its picture has no alt text (mystnb: image: alt)"
@@ -379,6 +383,15 @@ def with_source(block: re.Match, source: str) -> str:
     return block[0].removesuffix(block["source"] + "```") + source + "```"
 
 
+def check_address() -> Iterator[str]:
+    """On GitHub, badges with the placeholder for an owner would lead nowhere."""
+    if "GITHUB_REPOSITORY" in os.environ and PLACEHOLDER in (lessons.ROOT / "conf.py").read_text():
+        yield (
+            f"conf.py has the placeholder {PLACEHOLDER} in the repository's address: "
+            f"write the owner into each file that `git grep -l {PLACEHOLDER}/` lists."
+        )
+
+
 def with_shared_cells(md: str) -> str:
     """The text of a lesson in which each shared cell has its owner's source."""
     owner = shared_cells()
@@ -416,7 +429,7 @@ def main() -> None:
             if lessons.md_path(name).is_file() and fix(name):
                 print(f"md/{name}.md: mended; now `tox run -e execute -- {name}`")
         faults = [fault for name in names for fault in check_lesson(name)]
-        faults += [*check_pages(), *check_lists(names)]
+        faults += [*check_pages(), *check_lists(names), *check_address()]
     except lessons.Problem as problem:
         faults = [str(problem)]
     for name in sorted(lessons.OLD.intersection(names)):

@@ -62,6 +62,15 @@ KNOWN: dict[str, dict[str, str]] = {
         "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
         "import os": GRAIN_WARNS,
     },
+    "many_devices": {
+        'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
+            "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"
+        ),
+    },
+    "memory_that_grows": {"import absl.flags": GRAIN_WARNS},
+    "workers_beside_jax": {
+        "from workers_sizes import EACH, SIZES, as_array, as_collated, as_tensor": GRAIN_WARNS,
+    },
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.
@@ -113,8 +122,8 @@ def load_ipython_extension(shell):
 
 
 def parse(text: str) -> list[Requirement]:
-    """What a file of requirements asks for, without its comments and options."""
-    lines = (line.partition(" #")[0].strip() for line in text.splitlines())
+    """What a file of requirements asks for, without its comments, options and hashes."""
+    lines = (line.partition(" #")[0].rstrip("\\").strip() for line in text.splitlines())
     return [Requirement(line) for line in lines if line and line[0] not in "#-"]
 
 

@@ -9,6 +9,7 @@ where there is none, unless the cell was edited: then it has none until it runs 
 
 import argparse
 import os
+import platform
 import re
 import sys
 import time
@@ -118,6 +119,19 @@ def masked(output: NotebookNode) -> dict:
     }
 
 
+def refuse_traces(notebook: NotebookNode, name: str) -> None:
+    """Raises lessons.Problem where an output says on which machine, or in which folder, it ran."""
+    traces = {str(lessons.ROOT), os.path.expanduser("~"), platform.node()}
+    found = re.compile("|".join(rf"(?<!\w){re.escape(trace)}(?!\w)" for trace in traces if trace))
+    for number, cell in enumerate(lessons.code_cells(notebook)):
+        for output in [] if skipped(cell) else cell.outputs:
+            if trace := next(filter(None, map(found.search, lessons.texts(output))), None):
+                raise lessons.Problem(
+                    f"{name}, cell {number}: its output names {trace[0]}, which is of this "
+                    "machine: print something else. Nothing was stored."
+                )
+
+
 def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
     """Keep what is stored where nothing but a masked measurement changed; stamp what ran."""
     changed_above = False  # from the first edited cell or new text on, a picture may be another
@@ -171,6 +185,7 @@ def execute(name: str, refresh: bool) -> None:
         notebook = read(name)
         stored = deepcopy(notebook)
         run(notebook, name)
+        refuse_traces(notebook, name)
         settle(notebook, stored, refresh)
         store(notebook, name)
         print(f"  stored after {time.perf_counter() - start:.1f} s; now nbval", flush=True)

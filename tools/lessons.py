@@ -25,7 +25,6 @@ GPU_TAG = "requires-gpu"
 # The lessons that are not yet rewritten to the contract of CONTRIBUTING.md. It shrinks to nothing.
 OLD = {
     "choose_a_loader",
-    "many_devices",
 }
 
 TAGS = {
@@ -154,8 +153,15 @@ def ask_for_packages(name: str) -> None:
     if missing:
         raise Problem(
             f"{notebook_path(name).relative_to(ROOT)} imports {' and '.join(missing)}, not "
-            "installed here: `python -m pip install -r requirements.txt -c constraints.txt`."
+            "installed here: `python -m pip install -r requirements.txt -c constraints.txt` "
+            "(pip 26.1 or newer)."
         )
+
+
+def texts(output: NotebookNode) -> list[str]:
+    """All that a reader can read of an output: printed, plain or in HTML."""
+    kinds = output.get("data", {}).items()
+    return [output.get("text", ""), *(text for kind, text in kinds if kind.startswith("text/"))]
 
 
 def stamp(cell: NotebookNode) -> str:

@@ -5,6 +5,7 @@ It runs in a process of its own, as the other lessons do.
 
 import itertools
 import tempfile
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -19,7 +20,11 @@ from .lesson import CarryOver, refusal
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
 TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=40)
-SPLITS = st.sampled_from([(2, 1), (3, 1), (4, 2), (6, 3), (1, 1), (8, 4)])  # rows, processes
+STREAM = {
+    "split": st.sampled_from([(2, 1), (3, 1), (4, 2), (6, 3), (1, 1), (8, 4)]),  # rows, processes
+    "seed": st.integers(0, 99),
+    "start": st.integers(0, 60),
+}
 
 
 class LanguageModel(CarryOver):
@@ -29,58 +34,41 @@ class LanguageModel(CarryOver):
         """Raises Refused unless each text comes back from the file, or is refused."""
 
         @cases.tried(4, shrink, texts=st.lists(TEXTS, max_size=8), vocabulary=st.integers(257, 300))
-        def check(texts, vocabulary):
-            tried(check_texts, self.names, texts, vocabulary)
+        def check(**given):
+            tried(check_texts, self.names, **given)
 
         tried(check_files, self.names)
+        tried(check_saved, self.names)
+        tried(check_blocks, self.names)
 
     def check_windows(self, shrink: bool = True) -> None:
         """Raises Refused unless an epoch has each target once, and few are left out."""
+        counts, dtypes = st.integers(0, 900), st.sampled_from(["uint16", "uint32"])
 
-        @cases.tried(
-            1,
-            shrink,
-            count=st.integers(0, 900),
-            length=st.integers(0, 20),
-            split=SPLITS,
-            seed=st.integers(0, 99),
-            start=st.integers(0, 60),
-            dtype=st.sampled_from(["uint16", "uint32"]),
-        )
-        def check(count, length, split, seed, start, dtype):
-            tried(
-                check_windows, self.names, np.arange(count, dtype=dtype), length, split, seed, start
-            )
+        @cases.tried(1, shrink, count=counts, dtype=dtypes, length=st.integers(0, 20), **STREAM)
+        def check(**given):
+            tried(check_windows, self.names, **given)
 
     def check_packs(self, shrink: bool = True) -> None:
         """Raises Refused unless an epoch has each piece once, whole, in rows that are full."""
 
-        @cases.tried(
-            1,
-            shrink,
-            lengths=LENGTHS,
-            length=st.integers(1, 24),
-            split=SPLITS,
-            seed=st.integers(0, 99),
-            start=st.integers(0, 60),
-        )
-        def check(lengths, length, split, seed, start):
-            tried(check_packs, self.names, lengths, length, split, seed, start)
+        @cases.tried(1, shrink, lengths=LENGTHS, length=st.integers(1, 24), **STREAM)
+        def check(**given):
+            tried(check_packs, self.names, **given)
 
     def check_buckets(self, shrink: bool = True) -> None:
         """Raises Refused unless an epoch has each piece once, in the narrowest bucket."""
+        bounds = st.lists(st.integers(1, 24), min_size=1, max_size=4)
 
-        @cases.tried(
-            1,
-            shrink,
-            lengths=LENGTHS,
-            bounds=st.lists(st.integers(1, 24), min_size=1, max_size=4),
-            split=SPLITS,
-            seed=st.integers(0, 99),
-            start=st.integers(0, 60),
-        )
-        def check(lengths, bounds, split, seed, start):
-            tried(check_buckets, self.names, lengths, bounds, split, seed, start)
+        @cases.tried(1, shrink, lengths=LENGTHS, bounds=bounds, **STREAM)
+        def check(**given):
+            tried(check_buckets, self.names, **given)
+
+        tried(check_many, self.names)
+
+    def check_model(self, shrink: bool = True) -> None:
+        """Raises Refused unless it learns from what counts, and numbers out of range are NaN."""
+        tried(check_model, self.names)
 
     def check_inputs(self, shrink: bool = True) -> None:
         """Raises Refused unless bad arguments get one ValueError of one sentence."""
@@ -95,22 +83,27 @@ class LanguageModel(CarryOver):
             refusal(wrong, lambda g=given: next(pack(tokens, packs, **g)))
         for length in (0, -1, 101):
             refusal(length, lambda n=length: next(window(tokens, 1, n, seed=0)))
-        for wrong in ({"budget": 7}, {"processes": 3}, {"process": 1}, {"bounds": [0, 8]}):
+        for wrong in (
+            *({"budget": 7}, {"processes": 3}, {"process": 1}, {"process": -1}),
+            *({"bounds": [0, 8]}, {"bounds": 0}, {"bounds": []}, {"bounds": [-4, 8]}),
+        ):
             given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
-            refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
+            message = refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
+            if "has no rows of [" not in message:
+                raise Refused(f"{wrong}: the sentence is {message}")
         for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
             refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
         refusal("length 0", lambda: packs_of(starts, 0))
 
 
-def tried(check, *arguments) -> None:
+def tried(check, names, **given) -> None:
     """Run the check. Raises Refused, whatever it raises."""
     try:
-        check(*arguments)
+        check(names, **given)
     except Refused:
         raise
     except Exception as error:
-        raise Refused(f"{arguments[1:]}: raises {type(error).__name__}: {error}") from error
+        raise Refused(f"{given}: raises {type(error).__name__}: {error}") from error
 
 
 # Text to tokens ------------------------------------------------------------------------------
@@ -128,7 +121,7 @@ def check_texts(names, texts, vocabulary) -> None:
             starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
         except ValueError as error:
             raise Refused(f"{texts}: raises ValueError: {error}") from error
-        if [path.name for path in Path(folder).iterdir()] != ["t.uint16"]:
+        if [path.name for path in Path(folder).iterdir()] != [f"t.{len(tokens)}.uint16"]:
             raise Refused(f"{texts}: leaves other files behind.")
     read = [tokens[a + 1 : b].tolist() for a, b in itertools.pairwise(starts)]
     back = [tokenizer.decode(each, skip_special_tokens=False) for each in read]
@@ -137,8 +130,8 @@ def check_texts(names, texts, vocabulary) -> None:
 
 
 def check_files(names) -> None:
-    """Folders, files that are damaged, tokenizers that lose text, large vocabularies."""
-    from tokenizers import AddedToken, Tokenizer, models, normalizers
+    """Folders, tokenizers that lose text, tokens without an end token."""
+    from tokenizers import Tokenizer, normalizers
 
     tokenize, mapped, starts_of = names["tokenize"], names["mapped"], names["starts_of"]
     with tempfile.TemporaryDirectory() as name:
@@ -157,21 +150,81 @@ def check_files(names) -> None:
         loses.normalizer = normalizers.Strip()
         refusal("strips", lambda: tokenize(found, loses, folder / "s"))
         refusal("no end", lambda: tokenize(found, tokenizer, folder / "s", end="<eos>"))
+        refusal("one str", lambda: tokenize("first", tokenizer, folder / "s"))
+        lower = Tokenizer.from_str(tokenizer.to_str())
+        lower.normalizer = normalizers.Lowercase()
+        texts = ["as it is", "early " * 9 + "and Late " + "in it " * 9]
+        message = refusal("lower case", lambda: tokenize(texts, lower, folder / "s"))
+        said = "'arly and Late in it in it in i' becomes 'arly and late in it in it in i'."
+        if message != f"document 1 does not decode: {said}":
+            raise Refused(f"what does not decode is told as: {message}")
+        if list(folder.glob("s*")):
+            raise Refused("what is refused leaves a file behind.")
         loaded = Tokenizer.from_str(tokenizer.to_str())  # it forgets `encode_special_tokens`
         tokens = mapped(tokenize(["x <|end|> y"], loaded, folder / "l"))
         if np.count_nonzero(tokens == 0) != 2:
             raise Refused("the name of the end token in a text becomes the end token.")
+        for bad in ([0, 5], [5, 0], [5], [0]):
+            refusal(bad, lambda b=bad: starts_of(np.array(b)))
+
+
+def check_saved(names) -> None:
+    """Files of a large vocabulary, that are damaged, of other dtypes, that are missing."""
+    from tokenizers import AddedToken, Tokenizer, models
+
+    tokenize, mapped = names["tokenize"], names["mapped"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         large = Tokenizer(models.WordLevel({"<|end|>": 0, "a": 1, "?": 2, "far": 70_000}, "?"))
         large.add_special_tokens([AddedToken("<|end|>", special=True)])
         file = tokenize(["far"], large, folder / "w")
-        if file.suffix != ".uint32" or mapped(file).tolist() != [0, 70_000, 0]:
+        if file.name != "w.3.uint32" or mapped(file).tolist() != [0, 70_000, 0]:
             raise Refused(f"a large vocabulary gives {file.name}: {mapped(file)}.")
+        file = tokenize(["a", "far", "a"], large, folder / "w")
         whole = file.read_bytes()
-        for bad in (whole[:-1], whole[:4], b""):
+        for bad in (whole[:-1], whole[:-8], whole[:4], b"", whole + whole[:4]):  # -8: an end token
             file.write_bytes(bad)
-            refusal(f"{len(bad)} bytes", lambda: mapped(file))
-        for bad in ([0, 5], [5, 0], [5], [0]):
-            refusal(bad, lambda b=bad: starts_of(np.array(b)))
+            message = refusal(f"{len(bad)} bytes", lambda: mapped(file))
+            if f"damaged: it should have {len(whole)} bytes" not in message:
+                raise Refused(f"{len(bad)} bytes: the sentence is {message}")
+        for other in ("x.bin", "x.uint16", "x", "x.7.float16", "x.7.uint8", "x.y.uint16"):
+            (folder / other).write_bytes(bytes(14))
+            message = refusal(other, lambda n=other: mapped(folder / n))
+            if "does not end in .COUNT.uint16" not in message:
+                raise Refused(f"{other}: the sentence is {message}")
+        try:
+            mapped(folder / "missing.7.uint16")
+        except FileNotFoundError:
+            pass
+        else:
+            raise Refused("a file that is missing goes through.")
+
+
+class Counting:
+    """A tokenizer that notes how many characters it is given at once."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.sizes = tokenizer, []
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
+
+    def encode_batch_fast(self, texts, **others):
+        self.sizes.append(sum(map(len, texts)))
+        return self.tokenizer.encode_batch_fast(texts, **others)
+
+
+def check_blocks(names) -> None:
+    """Many documents and long ones: in blocks of a million characters, and none is lost."""
+    tokenizer = Counting(names["train_tokenizer"](["ab "], 257))
+    half = 2**19 - 1  # with its end, half a block
+    lengths = [half, half, 0, half, half - 1, 1, *[0] * 1500, 2**20 + 9, 0, 3]
+    given = [("ab " * (length // 3 + 1))[:length] for length in lengths]
+    found = [tokenizer.decode(ids) for ids in names["encoded"](iter(given), tokenizer, stop=0)]
+    if found != given:
+        raise Refused(f"of {len(given)} documents in blocks, {len(found)} come, or other ones.")
+    if max(tokenizer.sizes) > max(lengths) + 2**20 or len(tokenizer.sizes) < 3:
+        raise Refused(f"blocks of {tokenizer.sizes} characters are encoded at once.")
 
 
 # Streams -------------------------------------------------------------------------------------
@@ -196,8 +249,8 @@ def check_stream(make, start: int, processes: int, said: str) -> None:
             raise Refused(f"{said}: {processes} processes have batches of different shapes.")
 
 
-def check_windows(names, tokens, length, split, seed, start) -> None:
-    batch_size, processes = split
+def check_windows(names, count, dtype, length, split, seed, start) -> None:
+    tokens, (batch_size, processes) = np.arange(count, dtype=dtype), split
     said = f"{len(tokens)} tokens, {length=}, {split=}, {seed=}"
 
     def make(**part):
@@ -288,6 +341,9 @@ def check_packs(names, lengths, length, split, seed, start) -> None:
         found = sum((pieces_in(batch, said) for batch in batches), Counter())
         if found != right:
             raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
+    rows = next(names["shuffled_rows"](count, 1, seed))[1]
+    if not np.array_equal(names["packed_row"](tokens, packs, rows[0]), next(make(batch_size=1))):
+        raise Refused(f"{said}: `packed_row` makes another row {rows[0]}.")
     if count < batch_size:
         refusal(said, lambda: next(make()))
         return
@@ -326,3 +382,59 @@ def check_buckets(names, lengths, bounds, split, seed, start) -> None:
         if found != right:
             raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
     check_stream(make, start, processes, said)
+
+
+def check_many(names) -> None:
+    """An epoch of many documents stays in a few arrays: no Python object for each."""
+    count = 100_000
+    tokens, starts = corpus([1] * count)
+    tracemalloc.start()
+    try:
+        next(names["bucket_batches"](tokens, starts, [1, 2], 2, seed=0))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    if peak > 120 * count:
+        raise Refused(f"buckets of {count:,} documents take {peak / count:.0f} bytes of each.")
+
+
+# The model -----------------------------------------------------------------------------------
+
+
+def check_model(names) -> None:
+    """On tokens that count up to 49: small, so that it compiles in a second."""
+    import jax
+    import jax.numpy as jnp
+
+    tokens, length, losses = (np.arange(4001) % 50).astype(np.uint16), 8, []
+    params = names["init_model"](jax.random.key(0), 50, length, width=16, layers=1)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    packs = names["packs_of"](names["starts_of"](tokens), length)
+    for stream in (
+        names["window_batches"](tokens, 16, length, 0),
+        names["pack_batches"](tokens, packs, 16, 0),
+    ):
+        state = params, zeros, zeros, jnp.float32(0)
+        for batch in itertools.islice(stream, 60):
+            state, loss = names["train_step"](state, batch, 1e-2)
+            losses.append(float(loss))
+        if not losses[-1] < losses[-60] - 1:
+            raise Refused(f"the loss goes from {losses[-60]:.2f} to {losses[-1]:.2f}.")
+
+    @jax.jit
+    def mean_loss(batch):  # traced anew, with the cells as they are now
+        return names["mean_loss"](state[0], batch)
+
+    def loss_of(windows, counted=length):
+        batch = np.array(names["as_batch"](np.array(windows)))
+        batch[2, :, counted:] = 0
+        return float(mean_loss(batch))
+
+    row = list(range(length + 1))
+    far = {"input": [50, *row[1:]], "target": [*row[:-1], 50], "position": [*row, 9]}
+    for name, window in far.items():
+        if not np.isnan(loss_of([window])):
+            raise Refused(f"the {name} is out of range, and the loss is a number.")
+    padded, shorter = loss_of([row], 5), loss_of([row[:6]])
+    if not np.isclose(padded, shorter, rtol=1e-3) or loss_of([row], 0) != 0:
+        raise Refused(f"padding counts: {padded}, without it {shorter}.")

@@ -9,6 +9,7 @@ import asyncio
 import functools
 import json
 import re
+import secrets
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from nbclient import NotebookClient
 
 from tools import execute, lessons
 
-TOKEN = "in-this-test-only"
+TOKEN = secrets.token_hex()  # of this run only
 AUTHORIZATION = {"Authorization": f"token {TOKEN}"}
 START_S = 120
 # What the server says of any notebook that others ran, of a client like ours, and of its own
