@@ -11,6 +11,7 @@ repetition goes to benchmarks/results/<machine>.json; a lesson that is not run k
 
 import argparse
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -20,26 +21,18 @@ import time
 from importlib import metadata
 from pathlib import Path
 from statistics import median
-from unittest import mock
 
 import filelock
 import packaging.requirements
 import packaging.utils
 import psutil
-import tabulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import lesson as in_process
+from benchmarks import report
 from tools import lessons, machine
 
 RESULTS = Path(__file__).resolve().parent / "results"
-# At least this share of the reference, as medians of the ratios of each repetition.
-TUNED_MARKS = {  # while `tuned_batches` is a function of an epoch
-    "grain": 0.4,
-    "huggingface_datasets": 0.5,
-    "pytorch_dataloader": 0.4,
-    "tensorflow_datasets": 0.2,
-}
 # What the loader of a lesson is: not what else the lesson imports.
 MODULES = {
     "grain": ["grain"],
@@ -47,46 +40,32 @@ MODULES = {
     "pytorch_dataloader": ["torch.utils.data"],
     "tensorflow_datasets": ["tensorflow", "tensorflow_datasets"],
 }
-STREAM_MARKS = {  # of the streams of rewritten lessons
-    "grain": 0.9,
-    "huggingface_datasets": 0.9,
-    "pytorch_dataloader": 0.85,
-    "tensorflow_datasets": 0.55,
-}
-# At least this share of the same decoder in as many processes, at every number of workers.
-FILES_MARKS = {
-    "grain": 0.75,
-    "huggingface_datasets": 0.6,
-    "pytorch_dataloader": 0.7,
-    "tensorflow_datasets": 0.7,
-}
-FILES_STREAM_MARK = 0.85  # of rewritten lessons, with two workers
 TEXT = "language_model_data"  # its windows are timed beside a copy, and nothing else of it
-WINDOWS_MARK = 0.8  # of that copy
 STORAGE = "files_and_storage"  # its stream, from a store that waits and from one that does not
-HIDDEN_MARK = 0.9  # of the speed without waiting
-EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
-FORM_BEFORE = "X[i]"  # of results that do not name their reference
 SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
 COUNTS = (0, 1, 4, 16, 64)  # short steps in a call: 0 is the step itself, not stacked
 COPIES = (1, 4, 16)  # times the 60,000 examples
-EXAMPLES_BYTES = 60_000 * (28 * 28 + 4)  # what the training set itself takes, as NumPy arrays
-BUSY = 0.2  # cores: more work of others than this, and the machine is not quiet
-VARIES = 1.5  # largest by smallest repetition of a reference: the same
 CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Process:
     """A `kind` of in_process, made in a new process, whose methods are called from here.
 
+    `environment`: variables that the process gets beside those of this one.
     Raises lessons.Problem where a cell fails or the process dies, in_process.Refused where a
     pipeline is refused.
     """
 
-    def __init__(self, name: str, copies: int = 1, kind: type = in_process.Lesson):
+    def __init__(
+        self,
+        name: str,
+        copies: int = 1,
+        kind: type = in_process.Lesson,
+        environment: dict[str, str] | None = None,
+    ):
         self.name = name
         self.connection, self.theirs = CONTEXT.Pipe()
-        arguments = (self.theirs, kind, name, copies)
+        arguments = (self.theirs, kind, name, copies, environment or {})
         self.process = CONTEXT.Process(target=in_process.serve, args=arguments)
 
     def __enter__(self):
@@ -233,7 +212,6 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
             figures["first_batch_s"].append(lesson.call("first_batch"))
     with ready(Process(name)) as [lesson]:
         figures |= {"device": lesson.call("device"), "versions": lesson.call("versions")}
-        figures["streams"] = lesson.call("streams")
         figures |= alternate(lesson, repetitions, seconds)
         figures |= lesson.call("transfers")
         figures["photos"] = photos(lesson, repetitions, seconds)
@@ -277,14 +255,14 @@ def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[
     """
     found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
-    one_thread = mock.patch.dict(os.environ, OMP_NUM_THREADS="1")
+    alone = functools.partial(Process, environment={"OMP_NUM_THREADS": "1"})
     for workers in worker_counts():
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
         names = ("images_s", "cores", "limit_images_s", "limit_cores")
         figures = {name: [] for name in (*names, "decoder_images_s")}
-        own = [Process(lesson.name) for _ in range(workers)]
-        of_all = [Process(in_process.DECODER, kind=in_process.Decoder) for _ in range(workers)]
-        with one_thread, ready(*own) as others, ready(*of_all) as decoders:
+        own = [alone(lesson.name) for _ in range(workers)]
+        of_all = [alone(in_process.DECODER, kind=in_process.Decoder) for _ in range(workers)]
+        with ready(*own) as others, ready(*of_all) as decoders:
             for _ in range(repetitions):
                 speeds = [lesson.call("file_throughput", workers, seconds)]
                 for other in others:
@@ -337,16 +315,6 @@ def windows(repetitions: int, seconds: float) -> dict[str, list[float]]:
     return figures
 
 
-def windows_line(figures: dict[str, list[float]]) -> str:
-    """What was measured, and whether it reaches its mark."""
-    shares = ratios(figures, "tokens_s", "copy_tokens_s")
-    said = (
-        f"{TEXT}: {median(figures['tokens_s']):,.0f} tokens/s in windows, "
-        f"{spread(shares)} of a copy of as many (mark {WINDOWS_MARK})"
-    )
-    return said + (": it misses its mark." if median(shares) < WINDOWS_MARK else ".")
-
-
 def hidden(repetitions: int, seconds: float) -> dict[str, list[float]]:
     """Rows per second of the stream, from a store that waits 20 ms and from one that does not."""
     say(STORAGE, "a store that waits")
@@ -359,16 +327,6 @@ def hidden(repetitions: int, seconds: float) -> dict[str, list[float]]:
             ):
                 values.append(speed)
     return figures
-
-
-def hidden_line(figures: dict[str, list[float]]) -> str:
-    """What was measured, and whether it reaches its mark."""
-    shares = ratios(figures, "rows_s", "at_once_rows_s")
-    said = (
-        f"{STORAGE}: {median(figures['rows_s']):,.0f} rows/s where each answer waits 20 ms, "
-        f"{spread(shares)} of the same without waiting (mark {HIDDEN_MARK})"
-    )
-    return said + (": it misses its mark." if median(shares) < HIDDEN_MARK else ".")
 
 
 def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
@@ -394,216 +352,22 @@ def scans(repetitions: int) -> dict[str, list[float]]:
     return times
 
 
-def ratios(figures: dict, of: str, to: str) -> list[float]:
-    """Repetition by repetition: what was measured side by side is compared."""
-    return [a / b for a, b in zip(figures[of], figures[to], strict=True)]
+def merged(before: dict, news: dict) -> dict:
+    """The results of before, with the lessons and all else of `news` in their place."""
+    found = {"lessons": before.get("lessons", {}) | news.get("lessons", {})}
+    return found | {key: news.get(key, before.get(key, {})) for key in ("exchange", "scans")}
 
 
-def cpu_ms(figures: dict, cores: str, images_s: str) -> float:
-    """Milliseconds of one core for an image."""
-    return 1e3 * median(ratios(figures, cores, images_s))
+def store(device: str, news: dict, before: dict, quick: bool) -> dict:
+    """Put `news` into this machine's file; into `before`, where it is quick. Returns it all.
 
+    Raises lessons.Problem when the file is damaged or cannot be written.
+    """
 
-def spread(values: list[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    def with_news(content: dict) -> dict:
+        return machine.describe(device) | merged(content, news)
 
-
-def tuned_mark(name: str, figures: dict) -> float:
-    """What was measured is judged, and stored results may be older than the lesson."""
-    stream = figures.get("streams", {}).get("tuned")
-    return (STREAM_MARKS if stream else TUNED_MARKS).get(name, 0)
-
-
-def files_mark(name: str, figures: dict, workers: str) -> float:
-    stream = figures.get("streams", {}).get("file")
-    return FILES_STREAM_MARK if stream and workers == "2" else FILES_MARKS.get(name, 0)
-
-
-def report(results: dict) -> str:
-    """The tables, then a sentence for each missed mark and each disturbance."""
-    measured = results["lessons"]
-    parts = [
-        f"{results['processor']}, {results['cores']} cores, JAX on {results['device']}",
-        "tuned_batches, and its share of the reference: the fastest form in which NumPy gathered "
-        "such batches in the same run",
-        tuned_table(measured),
-        "a training epoch with tuned_batches, and its multiple of resident data",
-        epoch_table(measured),
-        "file_batches, and its share of the same decoder in as many processes at once; beside it "
-        f"the decoder of {in_process.DECODER}, one for all, in as many processes",
-        photos_table(measured),
-        "start: what the library adds to JAX, on the disk and when imported; seconds of the setup "
-        "cells, then to the first batch of tuned_batches",
-        start_table(measured),
-        "growth: time for an image as a multiple of that of 60,000 (and the gather's), "
-        "memory beside the examples",
-        growth_table(measured),
-    ]
-    if results["exchange"]:
-        parts.append("DLPack: microseconds of a hand-over")
-        parts.append(exchange_table(results["exchange"]))
-    if results.get("scans"):
-        parts.append("short steps on a stream: the share of the time that a scan of several saves")
-        parts.append(scans_table(results["scans"]))
-    return "\n\n".join([*parts, *missed(results), *disturbed(results)])
-
-
-def table(rows: list[dict]) -> str:
-    return tabulate.tabulate(rows, headers="keys", disable_numparse=True, stralign="right")
-
-
-def tuned_table(measured: dict) -> str:
-    return table(
-        [
-            {
-                "": name,
-                "images/s": f"{median(figures['tuned_images_s']):,.0f}",
-                "of the reference": spread(ratios(figures, "tuned_images_s", "numpy_images_s")),
-                "mark": tuned_mark(name, figures) or "",
-                "reference": figures.get("numpy_form", FORM_BEFORE),
-                "its images/s": f"{median(figures['numpy_images_s']):,.0f}",
-                "short answer, images/s": speed(figures.get("short_images_s")),
-                "first_batches, images/s": speed(figures["first_images_s"]),
-            }
-            for name, figures in measured.items()
-        ]
-    )
-
-
-def speed(images_s: list[float] | None) -> str:
-    return f"{median(images_s):,.0f}" if images_s else ""
-
-
-def epoch_table(measured: dict) -> str:
-    return table(
-        [
-            {
-                "": name,
-                "s": f"{median(figures['epoch_s']):.2f}",
-                "of the limit": spread(ratios(figures, "epoch_s", "resident_epoch_s")),
-                "MB to the device": f"{figures['bytes_an_epoch'] / 1e6:.1f}",
-                "programs": figures["programs"],
-            }
-            for name, figures in measured.items()
-        ]
-    )
-
-
-def photos_table(measured: dict) -> str:
-    return table(
-        [
-            {
-                "": name,
-                "workers": workers,
-                "images/s": f"{median(photos['images_s']):,.0f}",
-                "of the limit": spread(ratios(photos, "images_s", "limit_images_s")),
-                "mark": files_mark(name, figures, workers) or "",
-                "busy cores": f"{median(photos['cores']):.1f}",
-                "limit's cores": f"{median(photos['limit_cores']):.1f}",
-                "one for all, images/s": speed(photos.get("decoder_images_s")),
-                "of it": of_the_decoder(photos),
-                "CPU ms an image": f"{cpu_ms(photos, 'cores', 'images_s'):.2f}",
-                "limit's": f"{cpu_ms(photos, 'limit_cores', 'limit_images_s'):.2f}",
-            }
-            for name, figures in measured.items()
-            for workers, photos in figures["photos"].items()
-        ]
-    )
-
-
-def of_the_decoder(photos: dict) -> str:
-    """Results of before do not have the reference."""
-    measured = photos.get("decoder_images_s")
-    return spread(ratios(photos, "images_s", "decoder_images_s")) if measured else ""
-
-
-def start_table(measured: dict) -> str:
-    return table(
-        [
-            {
-                "": name,
-                "MB on disk": f"{figures['installation_bytes'] / 1e6:,.0f}",
-                "import, s": f"{median(figures['import_s']):.1f}",
-                "import, MB": f"{median(figures['import_bytes']) / 1e6:,.0f}",
-                "set up, s": f"{median(figures['set_up_s']):.1f}",
-                "first batch, s": f"{median(figures['first_batch_s']):.3f}",
-            }
-            for name, figures in measured.items()
-        ]
-    )
-
-
-def growth_table(measured: dict) -> str:
-    rows = []
-    for name, figures in measured.items():
-        row, first = {"": name}, figures["growth"]["1"]
-        for copies, grown in figures["growth"].items():
-            slower, limit = (
-                median(first[kind]) / median(grown[kind])
-                for kind in ("images_s", "gather_images_s")
-            )
-            held = (grown["bytes"] - int(copies) * EXAMPLES_BYTES) / 1e6
-            row[f"{copies} x 60,000"] = f"{slower:.2f} (gather {limit:.2f}), {held:,.0f} MB"
-        rows.append(row)
-    return table(rows)
-
-
-def exchange_table(exchanged: dict) -> str:
-    return table(
-        [
-            {"": direction}
-            | {
-                f"{int(size):,} bytes": f"{median(times[direction] for times in repetitions):.1f}"
-                for size, repetitions in exchanged.items()
-            }
-            for direction in ("torch to JAX", "JAX to torch")
-        ]
-    )
-
-
-def scans_table(times: dict) -> str:
-    saved = {
-        count: [1 - share for share in ratios(times, count, "0")] for count in times if count != "0"
-    }
-    return table([{f"{count} in a call": spread(shares) for count, shares in saved.items()}])
-
-
-def missed(results: dict) -> list[str]:
-    """A sentence for each mark that is missed."""
-    said = []
-    for name, figures in results["lessons"].items():
-        share = median(ratios(figures, "tuned_images_s", "numpy_images_s"))
-        if share < (mark := tuned_mark(name, figures)):
-            said.append(f"{name} misses its mark: {share:.2f} of the NumPy gather, not {mark}.")
-        for workers, photos in figures["photos"].items():
-            share = median(ratios(photos, "images_s", "limit_images_s"))
-            if share < (mark := files_mark(name, figures, workers)):
-                said.append(
-                    f"{name} misses its mark: {share:.2f} of the same decoder in {workers} "
-                    f"processes, not {mark}."
-                )
-        multiple = median(ratios(figures, "epoch_s", "resident_epoch_s"))
-        if results["device"] != "cpu" and multiple > EPOCH_MARK:
-            said.append(
-                f"{name} misses its mark: an epoch takes {multiple:.2f} times that of resident "
-                f"data, not {EPOCH_MARK}."
-            )
-    return said
-
-
-def disturbed(results: dict) -> list[str]:
-    """A sentence for each lesson that was measured while other work ran."""
-    said = []
-    for name, figures in results["lessons"].items():
-        others, limit = max(figures["busy_cores"]), figures["numpy_images_s"]
-        if others > BUSY:
-            said.append(f"{name}: the machine was not quiet, others kept {others:.1f} cores busy.")
-        if max(limit) > VARIES * min(limit):
-            said.append(
-                f"{name}: the machine was not quiet, the reference itself varied from "
-                f"{min(limit):,.0f} to {max(limit):,.0f} images/s."
-            )
-    return said
+    return with_news(before) if quick else machine.update(machine.path(RESULTS, device), with_news)
 
 
 def run(names: list[str], quick: bool) -> int:
@@ -612,39 +376,33 @@ def run(names: list[str], quick: bool) -> int:
     os.environ.update(lessons.kernel_environment())
     os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     lessons.lay_out_data()
-    start, results, troubles = time.perf_counter(), None, []
+    start, results, troubles = time.perf_counter(), {}, []
     for name in [name for name in names if name not in (TEXT, STORAGE)]:
         try:
             figures = measure(name, repetitions, seconds)
         except (in_process.Refused, lessons.Problem) as trouble:
             troubles.append(str(trouble))
             continue
-        path = machine.path(RESULTS, figures["device"])
-        if results is None:
-            before = {} if quick else machine.read(path)
-            kept = {key: before.get(key, {}) for key in ("lessons", "exchange", "scans")}
-            results = machine.describe(figures["device"]) | kept
-        results["lessons"][name] = {"date": machine.today()} | figures
-        if not quick:
-            machine.write(path, results)
+        news = {"lessons": {name: {"date": machine.today()} | figures}}
+        results = store(figures["device"], news, results, quick)
     if results:
-        try:
-            results["exchange"] = exchange(repetitions)
-            results["scans"] = scans(repetitions)
-        except (in_process.Refused, lessons.Problem) as trouble:
-            troubles.append(str(trouble))
-        if not quick:
-            machine.write(path, results)
-        where = "nothing is written" if quick else path.relative_to(lessons.ROOT)
+        device = results["device"]
+        for key, of_all in (("exchange", exchange), ("scans", scans)):
+            try:
+                results = store(device, {key: of_all(repetitions)}, results, quick)
+            except (in_process.Refused, lessons.Problem) as trouble:
+                troubles.append(str(trouble))
+        file = machine.path(RESULTS, device).relative_to(lessons.ROOT)
         minutes = (time.perf_counter() - start) / 60
-        print(report(results), f"{minutes:.0f} minutes; {where}.", sep="\n\n")
+        took = f"{minutes:.0f} minutes; {'nothing is written' if quick else file}."
+        print(report.text(results), took, sep="\n\n")
     for name, figures, line in (
-        (TEXT, windows, windows_line),
-        (STORAGE, hidden, hidden_line),
+        (TEXT, windows, report.windows_line),
+        (STORAGE, hidden, report.hidden_line),
     ):  # printed only: their figures stand in no table
         if name in names:
             try:
-                print(line(figures(repetitions, seconds)))
+                print(line(name, figures(repetitions, seconds)))
             except (in_process.Refused, lessons.Problem) as trouble:
                 troubles.append(str(trouble))
     print(*troubles, sep="\n", file=sys.stderr)
@@ -661,7 +419,10 @@ def main() -> None:
     if unknown := set(arguments.names) - set(known):
         parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(known)}.")
     if unknown := set(loaders) - MODULES.keys():
-        sys.exit(f"bench: say in MODULES and in the marks what {', '.join(sorted(unknown))} needs.")
+        sys.exit(
+            "bench: say in MODULES of bench.py, and in the marks of report.py, what "
+            f"{', '.join(sorted(unknown))} needs."
+        )
     (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
     lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
     try:

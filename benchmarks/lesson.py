@@ -7,8 +7,6 @@ import ast
 import collections
 import contextlib
 import functools
-import gzip
-import hashlib
 import inspect
 import itertools
 import os
@@ -17,16 +15,18 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import filelock
 import numpy as np
 import psutil
 
 from benchmarks import contract
-from benchmarks.contract import Refused, check_batch
-from tools import lessons, machine
+from benchmarks.contract import Refused
+from offline import lay_out
+from tools import files, lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
@@ -34,22 +34,7 @@ SHORT_BATCH = 32  # of steps so short that calling them takes longer
 PHOTOS_BATCH = 64
 PHOTOS_SIZE = 224
 WARM_UP = 8  # batches of photographs: until then workers start, or hand out what they had ready
-PHOTOS = [256, 256]  # in each class
 PIPELINES = {"setup", "short-answer", "first-pipeline", "tuned-pipeline", "files-pipeline"}
-# Of these, only what they define is wanted: not what they show.
-SHARED = {"shared-model", "shared-step", "shared-prefetch", "shared-throughput"}
-LIBRARIES = (
-    "jax",
-    "numpy",
-    "torch",
-    "torchvision",
-    "tensorflow",
-    "tensorflow_datasets",
-    "grain",
-    "datasets",
-)
-
-
 # The forms in which NumPy gathers a batch. The fastest of a run is its reference.
 GATHERS = {
     "X[i]": lambda array, i: array[i],
@@ -61,9 +46,17 @@ TAKE = "X.take(i, axis=0)"
 DECODER = "decode_photographs"
 
 
-def is_stream(pipeline: Callable) -> bool:
-    """Whether it is the endless stream of the contract. Those of old lessons take an `epoch`."""
-    return "epoch" not in inspect.signature(pipeline).parameters
+def write_module(source: str) -> None:
+    """Do what a cell with `%%writefile` does, whole and only where it is needed.
+
+    Other processes run the same cell, and import what it writes, at the same time.
+    """
+    magic, _, text = source.rstrip("\n").partition("\n")
+    file = Path(magic.split()[1])
+    with filelock.FileLock(lessons.NOTEBOOKS / "data" / ".modules.lock"):
+        if not file.is_file() or file.read_text() != f"{text}\n":
+            with files.replacing(file) as scratch:
+                scratch.write_text(f"{text}\n")
 
 
 def rate(stream: Iterator, seconds: float) -> float:
@@ -105,11 +98,12 @@ class Lesson:
                 tags = set(lessons.tags(cell))
                 self.tags |= tags
                 copied = "copy" in tags or lessons.shared_tag(cell)
-                if tags & SHARED:
-                    shell.run_cell(definitions(cell.source)).raise_error()
-                elif tags & self.run or (copied and cell.source.startswith("%%writefile")):
+                if cell.source.startswith("%%writefile"):
+                    if tags & self.run or copied:
+                        write_module(cell.source)
+                elif tags & self.run:
                     shell.run_cell(cell.source).raise_error()
-                elif copied and name not in lessons.OLD:
+                elif copied:  # only what it defines is wanted: not what it shows
                     functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
                     shell.run_cell(only(cell.source, functions)).raise_error()
                 if not repeated and {"train_images", "train_labels"} <= self.names.keys():
@@ -124,27 +118,17 @@ class Lesson:
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""
         found = {"python": platform.python_version()}
-        loaded = [sys.modules[name] for name in LIBRARIES if name in sys.modules]
+        modules = [name.replace("-", "_") for name in machine.LIBRARIES]
+        loaded = [sys.modules[name] for name in modules if name in sys.modules]
         return found | {library.__name__: library.__version__ for library in loaded}
-
-    def streams(self) -> dict[str, bool]:
-        """Which pipelines are streams of the contract, and not functions of an epoch."""
-        return {name: is_stream(self.names[f"{name}_batches"]) for name in ("tuned", "file")}
 
     def check(self) -> None:
         """Raises Refused if a pipeline loses, repeats or mis-types examples, or never shuffles."""
-        tuned, file_batches = self.names["tuned_batches"], self.names["file_batches"]
-        if is_stream(tuned):
-            for case in contract.CASES:
-                contract.check_case(tuned, case, self.names.get("dataset_of"))
-            self._check_mnist()
-        else:
-            check_tuned(tuned, mnist_records())
-        if is_stream(file_batches):
-            with tempfile.TemporaryDirectory() as folder:
-                contract.check_files(file_batches, Path(folder))
-        else:
-            check_files(functools.partial(file_batches, self.names["PHOTOS"]))
+        for case in contract.CASES:
+            contract.check_case(self.names["tuned_batches"], case, self.names.get("dataset_of"))
+        self._check_mnist()
+        with tempfile.TemporaryDirectory() as folder:
+            contract.check_files(self.names["file_batches"], Path(folder))
 
     def _check_mnist(self) -> None:
         arrays = self.names["train_images"], self.names["train_labels"]
@@ -156,7 +140,7 @@ class Lesson:
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
 
     def _data(self, pipeline: Callable) -> tuple:
-        """What a pipeline of a rewritten lesson takes first: two arrays, or one dataset."""
+        """What a pipeline takes first: two arrays, or one dataset."""
         arrays = self.names["train_images"], self.names["train_labels"]
         if not contract.takes_dataset(pipeline):
             return arrays
@@ -164,27 +148,22 @@ class Lesson:
             self.dataset = self.names["dataset_of"](*arrays)
         return (self.dataset,)
 
-    def _epoch(self, number: int) -> Iterable:
+    def _epoch(self, number: int) -> Iterator:
         """The batches of one epoch of `tuned_batches`."""
         tuned = self.names["tuned_batches"]
-        if not is_stream(tuned):
-            return tuned(number)
         steps = len(self.names["train_images"]) // BATCH
         stream = tuned(*self._data(tuned), BATCH, 0, start=number * steps)
         return itertools.islice(stream, steps)
 
     def _batches(self, pipeline: str) -> Iterator:
-        """The batches of a pipeline without end: its epochs, or one seed's stream, or several."""
+        """The batches of a pipeline without end: one seed's stream, or several, or its epochs."""
         batches = self.names[pipeline]
-        if is_stream(batches):
-            of_seed = functools.partial(batches, *self._data(batches), BATCH)
-            opened = of_seed(0)
-            if isinstance(opened, Iterator):
-                parts = itertools.chain([opened], map(of_seed, itertools.count(1)))
-            else:  # a loader: each time it is read, an epoch
-                parts = itertools.repeat(opened)
-        else:
-            parts = map(batches, itertools.count())
+        of_seed = functools.partial(batches, *self._data(batches), BATCH)
+        opened = of_seed(0)
+        if isinstance(opened, Iterator):
+            parts = itertools.chain([opened], map(of_seed, itertools.count(1)))
+        else:  # a loader: each time it is read, an epoch
+            parts = itertools.repeat(opened)
         return itertools.chain.from_iterable(parts)
 
     def first_batch(self) -> float:
@@ -233,21 +212,12 @@ class Lesson:
         return speed, (processor_seconds() - used) / (time.perf_counter() - start)
 
     def _photographs(self, workers: int) -> Iterator:
-        file_batches = self.names["file_batches"]
-        if is_stream(file_batches):
-            options = PHOTOS_BATCH, PHOTOS_SIZE, 0
-            return iter(file_batches(self._folder(), *options, workers=workers))
-        folder = self._folder()
-        epochs = (file_batches(folder, epoch=epoch, workers=workers) for epoch in itertools.count())
-        return itertools.chain.from_iterable(epochs)
+        arguments = self.names["PHOTOGRAPHS"], PHOTOS_BATCH, PHOTOS_SIZE, 0
+        return iter(self.names["file_batches"](*arguments, workers=workers))
 
     def photographs_folder(self) -> str:
         """Where the photographs lie, seen from notebooks/."""
-        return str(self._folder())
-
-    def _folder(self) -> Path:
-        of_old = not is_stream(self.names["file_batches"])
-        return self.names["PHOTOS" if of_old else "PHOTOGRAPHS"]
+        return str(self.names["PHOTOGRAPHS"])
 
     def epoch(self) -> float:
         """Seconds for a training epoch with `tuned_batches`, one batch ahead of the device."""
@@ -444,11 +414,6 @@ def processor_seconds() -> float:
     return sum(t.user + t.system for t in times)
 
 
-def definitions(source: str) -> str:
-    """The imports, functions and assignments of a cell."""
-    return only(source, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign)
-
-
 def only(source: str, kinds: type) -> str:
     """The statements of a cell that are of these kinds, without the others."""
     tree = ast.parse(source)
@@ -465,13 +430,8 @@ def tagged(tag: str) -> str:
 
 
 def mnist_records() -> set[bytes]:
-    """The records of the 60,000 images, from the embedded IDX files. No two are equal."""
-    arrays = []
-    for kind, header in (("images-idx3", 16), ("labels-idx1", 8)):
-        file = lessons.ROOT / "offline" / "mnist" / f"train-{kind}-ubyte.gz"
-        arrays.append(np.frombuffer(gzip.decompress(file.read_bytes())[header:], np.uint8))
-    images, labels = arrays
-    return set(records(images.reshape(-1, 28, 28), labels))
+    """The records of the 60,000 embedded images. No two are equal. Raises Problem."""
+    return set(records(*lay_out.read_split("train")))
 
 
 def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
@@ -480,54 +440,11 @@ def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
     return list(map(bytes, np.column_stack([pixels, labels.astype(np.uint8)])))
 
 
-def check_tuned(batches: Callable[[int], Iterable], truth: set[bytes]) -> None:
-    """Raises Refused unless `batches(epoch)` yields 468 batches of `truth`, shuffled by `epoch`."""
-    orders = []
-    for epoch in (0, 1, 0):
-        seen = []
-        for batch in batches(epoch):
-            check_batch(batch, BATCH, (28, 28))
-            seen += records(*batch)
-        if len(seen) != BATCHES * BATCH:
-            raise Refused(f"an epoch has {len(seen):,} images, not {BATCHES * BATCH:,}.")
-        if len(set(seen)) != len(seen):
-            raise Refused(f"{len(seen) - len(set(seen)):,} images come more than once.")
-        if strangers := set(seen) - truth:
-            raise Refused(f"{len(strangers):,} images are not MNIST's, or have another label.")
-        orders.append(seen)
-    if orders[0] == orders[1]:
-        raise Refused("epochs 0 and 1 have the same order.")
-    if orders[0] != orders[2]:
-        raise Refused("epoch 0 has another order the second time.")
-
-
-def check_files(batches: Callable[..., Iterable]) -> None:
-    """Raises Refused unless `batches(epoch, workers)` augments each photograph once an epoch.
-
-    The pixels must be the same whoever decodes them, and others in another epoch.
-    """
-    epochs = {}
-    for epoch, workers in ((0, 0), (0, 2), (1, 0)):
-        images, labels = [], []
-        for batch in batches(epoch=epoch, workers=workers):
-            check_batch(batch, PHOTOS_BATCH, (224, 224, 3))
-            images += [hashlib.sha256(image).digest() for image in batch[0]]
-            labels += batch[1].tolist()
-        if np.bincount(labels, minlength=2).tolist() != PHOTOS:
-            raise Refused(
-                f"an epoch of the folder has {len(labels)} images, not 256 of each class."
-            )
-        if len(set(images)) != len(images):
-            raise Refused("the folder gives the same pixels more than once in an epoch.")
-        epochs[epoch, workers] = images
-    if epochs[0, 0] != epochs[0, 2]:
-        raise Refused("two workers make other images of the folder than none.")
-    if set(epochs[0, 0]) & set(epochs[1, 0]):
-        raise Refused("epochs 0 and 1 of the folder share pixels.")
-
-
-def serve(connection: Connection, kind: type, name: str, copies: int) -> None:
+def serve(
+    connection: Connection, kind: type, name: str, copies: int, environment: dict[str, str]
+) -> None:
     """In the new process: make a `kind`, then call its methods, as the connection asks."""
+    os.environ.update(environment)  # in time for the libraries that a lesson imports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
     try:
         served = kind(name, copies)

@@ -41,18 +41,17 @@ from pathlib import Path
 import filelock
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import files
+from tools.problem import INSTALL, Problem
+
 HERE = Path(__file__).resolve().parent
 MNIST = HERE / "mnist"
 SHAKESPEARE = HERE / "shakespeare"
 MANIFEST = ".sha256sums"
-INSTALL = "python -m pip install -r requirements.txt -c constraints.txt"
 
 # The commit of ylecun/mnist on the Hugging Face hub that these images equal.
 HUB_COMMIT = "77f3279092a1c1579b2250db8eafed0ad422088c"
-
-
-class Problem(Exception):
-    """One sentence for the user: what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,10 @@ ALL_IDX_FILES = IDX_FILES["train"] + IDX_FILES["test"]
 
 
 def read_split(split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 (n, 28, 28) and labels uint8 (n,) of the split "train" or "test"."""
+    """Images uint8 (n, 28, 28) and labels uint8 (n,) of the split "train" or "test".
+
+    Raises Problem for a file that is missing or damaged.
+    """
     images, labels = map(read_embedded, IDX_FILES[split])
     return (
         np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28),
@@ -259,6 +261,8 @@ def write_manifest(folder: Path) -> None:
 
 def is_whole(folder: Path) -> bool:
     """Whether every file that a run of this program wrote into `folder` is still as it was."""
+    if not (folder / MANIFEST).is_file():
+        return False
     *lines, last = (folder / MANIFEST).read_bytes().splitlines(keepends=True) or [b""]
     if last != f"{hashlib.sha256(b''.join(lines)).hexdigest()}\n".encode():
         return False
@@ -272,33 +276,32 @@ def is_whole(folder: Path) -> bool:
 def flush(folder: Path) -> None:
     """Wait until the folder and all that is in it are on the disk, to survive a power cut."""
     for path in (folder, *folder.rglob("*")):
-        if path.is_file() or os.name == "posix":  # elsewhere a folder cannot be opened
-            descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        files.flush(path)
 
 
-def is_missing(layout: Layout, data: Path) -> bool:
-    """Whether the layout has to be written.
+def is_ours(folder: Path) -> bool:
+    """Whether this program may write here: it wrote the folder itself, or there is nothing."""
+    return (folder / MANIFEST).exists() or not folder.exists() or not any(folder.iterdir())
+
+
+def find_missing(names: list[str], data: Path) -> list[str]:
+    """The layouts of these that have to be written.
 
     Raises Problem for a folder that this program did not write and that is not whole: it is
     somebody's interrupted download, and not ours to delete.
     """
-    folder = data / layout.path
-    try:
-        return not is_whole(folder)
-    except FileNotFoundError:  # no manifest
-        pass
-    if not folder.exists() or not any(folder.iterdir()):
-        return True
-    if not layout.holds(folder):
-        raise Problem(
-            f"{folder} holds a download that was interrupted or is something else: "
-            "move it away or delete it, then run this again."
-        )
-    return False
+    missing = []
+    for name in names:
+        layout, folder = LAYOUTS[name], data / LAYOUTS[name].path
+        if is_ours(folder):
+            if not is_whole(folder):
+                missing.append(name)
+        elif not layout.holds(folder):
+            raise Problem(
+                f"{folder} holds a download that was interrupted or is something else: "
+                "move it away or delete it, then run this again."
+            )
+    return missing
 
 
 # Writing -------------------------------------------------------------------------------------
@@ -340,7 +343,7 @@ def move_into_place(name: str, scratch: Path, data: Path) -> None:
 
 def lay_out(names: list[str], data: Path) -> None:
     """Write the named layouts that are not below `data` yet. Raises Problem."""
-    if not missing_layouts(names, data):  # needs no lock, so it works in a read-only checkout too
+    if not find_missing(names, data):  # needs no lock, so it works in a read-only checkout too
         return
     data.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(data / ".lay_out.lock")
@@ -352,12 +355,8 @@ def lay_out(names: list[str], data: Path) -> None:
     with lock:
         for leftover in data.glob(".lay_out-*"):  # of a run that was killed
             shutil.rmtree(leftover)
-        if missing := missing_layouts(names, data):
+        if missing := find_missing(names, data):
             write_missing(missing, data)
-
-
-def missing_layouts(names: list[str], data: Path) -> list[str]:
-    return [name for name in names if is_missing(LAYOUTS[name], data)]
 
 
 def write_missing(names: list[str], data: Path) -> None:
@@ -406,7 +405,27 @@ def disk_full(data: Path, needed: int) -> Problem:
     )
 
 
+@contextlib.contextmanager
+def explaining_the_disk(data: Path):
+    """Raises Problem in place of the body's OSError, where the disk of `data` is the reason."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            needed = sum(layout.megabytes for layout in LAYOUTS.values())
+            raise disk_full(data, needed) from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise Problem(
+                f"{data} cannot be written to: choose another folder with --data."
+            ) from error
+        raise
+
+
 def names_to_write(names: list[str], installed: bool) -> list[str]:
+    """The chosen layouts, or all, of the libraries that are installed.
+
+    Raises Problem where a library is not installed, unless `installed` passes over it.
+    """
     chosen = [name for name in LAYOUTS if not names or name in names]
     absent = {
         name: LAYOUTS[name].package
@@ -415,7 +434,7 @@ def names_to_write(names: list[str], installed: bool) -> list[str]:
     }
     if absent and not installed:
         packages = " and ".join(sorted({p.replace("_", "-") for p in absent.values()}))
-        raise Problem(f"{packages} must be installed first: `{INSTALL}` (pip 26.1 or newer).")
+        raise Problem(f"{packages} must be installed first: {INSTALL}.")
     return [name for name in chosen if name not in absent]
 
 
@@ -431,25 +450,13 @@ def main() -> None:
         parser.error(f"unknown layout {', '.join(unknown)}: choose from {', '.join(LAYOUTS)}")
     # A worker that is killed leaves its semaphores to Python's tracker, which would say so.
     os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
-    if sentence := failure(arguments.layouts, arguments.data, arguments.installed):
-        sys.exit(f"lay_out: {sentence}")
-
-
-def failure(names: list[str], data: Path, installed: bool) -> str:
-    """Lay out. Returns the one sentence that says what went wrong, or an empty string."""
     try:
-        lay_out(names_to_write(names, installed), data)
+        with explaining_the_disk(arguments.data):
+            lay_out(names_to_write(arguments.layouts, arguments.installed), arguments.data)
     except Problem as problem:
-        return str(problem)
+        sys.exit(f"lay_out: {problem}")
     except KeyboardInterrupt:
-        return "interrupted; run it again to finish."
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return str(disk_full(data, sum(layout.megabytes for layout in LAYOUTS.values())))
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            return f"{data} cannot be written to: choose another folder with --data."
-        raise
-    return ""
+        sys.exit("lay_out: interrupted; run it again to finish.")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def test_a_lesson_that_passes_gets_its_gpu_outputs_and_another_is_reported(works
 @pytest.mark.parametrize("bench", [True, False])
 def test_only_loaders_that_are_named_are_timed(workshop, monkeypatch, bench):
     commands = []
-    monkeypatch.setattr(gpu, "failure", lambda name, report: "")
+    monkeypatch.setattr(gpu, "renew", lambda name, report: None)
     monkeypatch.setattr(gpu, "tee", lambda command, report: commands.append(command[1:]) or 0)
     archive = workshop / "found.zip"
     assert gpu.run(["feed_the_device", "grain"], bench=bench, archive=archive) == []

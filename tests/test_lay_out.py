@@ -71,7 +71,7 @@ def test_every_library_reads_these_images_by_its_own_call(data, python):
     environment = lessons.kernel_environment() | {"MPLBACKEND": "agg"}
     done = python("-c", LIBRARIES, cwd=data.parent, env=environment)
     assert done.stdout.split() == [expected] * 4, done.stderr
-    assert not lay_out.missing_layouts(list(lay_out.LAYOUTS), data), "a library changed its layout"
+    assert not lay_out.find_missing(list(lay_out.LAYOUTS), data), "a library changed its layout"
 
 
 def test_the_texts_are_laid_out(data):
@@ -158,7 +158,7 @@ def test_after_a_power_cut_it_is_laid_out_anew(tmp_path, python, file, left):
     whole = tree(tmp_path)
     hurt = tmp_path / "MNIST/raw" / file
     hurt.write_bytes(left(hurt.read_bytes()))
-    assert lay_out.missing_layouts(["torchvision"], tmp_path) == ["torchvision"]
+    assert lay_out.find_missing(["torchvision"], tmp_path) == ["torchvision"]
     done = python(PROGRAM, "--data", tmp_path, "torchvision")
     assert (done.returncode, tree(tmp_path)) == (0, whole), done.stderr
 

@@ -337,11 +337,19 @@ handlers["kernel_info_request"] = slow
     assert done.returncode == 0, done.stdout
 
 
-def test_another_nbval_stops_the_run_with_one_sentence(strict_run, repository):
+OTHERS = {
+    "RunningKernel.get_message": "del RunningKernel.get_message",  # the patches replace it
+    "RunningKernel.is_alive": "del RunningKernel.is_alive",  # they call it
+    "RunningKernel.__init__ with kc": "RunningKernel.__init__ = lambda kernel: kernel.km",
+}
+
+
+@pytest.mark.parametrize("lacks", OTHERS)
+def test_another_nbval_stops_the_run_with_one_sentence(strict_run, repository, lacks):
     (repository / "other_nbval.py").write_text(
-        "import nbval.kernel\ndel nbval.kernel.RunningKernel.get_message"
+        f"from nbval.kernel import RunningKernel\n{OTHERS[lacks]}"
     )
     done = strict_run(ran("print(1)", "1\n"), options=["-p", "other_nbval"])
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "this nbval has no RunningKernel.get_message, which tools/nbval_pat" in done.stderr
+    assert f"this nbval has no {lacks}, which tools/nbval_patches.py patches: " in done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -2,8 +2,12 @@
 
 import ast
 import configparser
+import contextlib
 import os
 import re
+import runpy
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ from offline import lay_out
 from tools import check, colab, lessons
 
 ROOT = lessons.ROOT
+PROGRAMS = ("benchmarks", "offline", "tools")
 
 
 def requirements(file: str) -> list[Requirement]:
@@ -76,6 +81,62 @@ def test_the_light_environment_takes_names_from_the_requirements():
     *light, constraints = tox["light"]["deps"].split("\n")[1:]
     assert constraints == "-c constraints.txt"
     assert set(light) < {requirement.name for requirement in requirements("requirements.txt")}
+
+
+def toxfile(monkeypatch):
+    """toxfile.py, where tox itself need not be installed."""
+    for name in ("tox", "tox.plugin", "tox.tox_env", "tox.tox_env.api", "tox.tox_env.errors"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    sys.modules["tox.plugin"].impl = lambda function: function
+    sys.modules["tox.tox_env.api"].ToxEnv = object
+    sys.modules["tox.tox_env.errors"].Fail = RuntimeError
+    return types.SimpleNamespace(**runpy.run_path(str(ROOT / "toxfile.py")))
+
+
+@pytest.mark.parametrize(
+    ("job", "python", "said"),
+    [
+        ("test", (3, 11), ""),
+        ("site", (3, 13), ""),
+        (".tox", (3, 14), ""),
+        ("site", (3, 14), "tested on Python 3.11, 3.12, 3.13, not 3.14: install one of these"),
+        ("test", (3, 10), "not 3.10: install"),
+    ],
+)
+def test_a_job_starts_on_a_python_that_ci_tests(monkeypatch, job, python, said):
+    tested = jobs_of(ROOT / ".github/workflows/test.yml")["test"]["strategy"]["matrix"]["python"]
+    file = toxfile(monkeypatch)
+    assert [*file.TESTED] == tested
+    version = types.SimpleNamespace(major=python[0], minor=python[1])
+    environment = types.SimpleNamespace(
+        conf=types.SimpleNamespace(name=job),
+        base_python=types.SimpleNamespace(version_info=version),
+    )
+    expected = pytest.raises(RuntimeError, match=said) if said else contextlib.nullcontext()
+    with expected:
+        file.tox_on_install(environment, None, "", "deps")
+
+
+def test_the_citation_names_the_newest_release():
+    releases = re.findall(
+        r"^## (\d\S*) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings == ["Unreleased"] * (headings[0] == "Unreleased") + [
+        f"{version} ({date})" for version, date in releases
+    ]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    cited = citation.get("version"), citation.get("date-released")
+    newest = releases[0] if releases else (None, None)
+    assert tuple(value and str(value) for value in cited) == newest
+
+
+def test_a_problem_and_the_command_that_installs_are_defined_once():
+    programs = [
+        path.read_text() for folder in PROGRAMS for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
+    for words in ("class Problem(", "pip install -r requirements.txt", "LIBRARIES = ("):
+        assert sum(text.count(words) for text in programs) == 1, words
 
 
 def test_contributing_lists_every_tag():

@@ -486,12 +486,14 @@ def store(recorded: dict[str, dict]) -> None:
     """Put the lessons into the record, beside those that earlier runs left there."""
     fields, pins = header(), versions(PINS.read_text())
     published = {"published": fields["date"], "commit": fields["commit"]}
-    content = machine.read(RECORD)
-    if content.get("commit") != fields["commit"]:  # what other versions passed is no news
-        content = {}
     chosen = {"python": fields["python"]} | {name: pins[name] for name in VERSIONS if name in pins}
-    runs = content.get("lessons", {}) | recorded
-    machine.write(RECORD, published | {"versions": chosen, "lessons": dict(sorted(runs.items()))})
+
+    def with_recorded(content: dict) -> dict:
+        of_these_versions = content.get("commit") == fields["commit"]  # others are no news
+        runs = (content.get("lessons", {}) if of_these_versions else {}) | recorded
+        return published | {"versions": chosen, "lessons": dict(sorted(runs.items()))}
+
+    machine.update(RECORD, with_recorded)
     print(f"recorded in {RECORD.relative_to(lessons.ROOT)}: {', '.join(recorded) or 'no lesson'}")
 
 

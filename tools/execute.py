@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 from nbval.plugin import get_sanitize_patterns
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import lessons
+from tools import files, lessons
 
 CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
 
@@ -160,13 +160,8 @@ def store(notebook: NotebookNode, name: str) -> None:
             cell.metadata.pop(key, None)
         cell.metadata.update(lessons.folding(cell))
     nbformat.validate(notebook)
-    path = lessons.notebook_path(name)
-    scratch = path.with_name(f".{path.name}.new")
-    try:
+    with files.replacing(lessons.notebook_path(name)) as scratch:
         nbformat.write(notebook, scratch)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def lock_path(name: str) -> Path:

@@ -16,12 +16,13 @@ import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import execute, lessons
+from tools import execute, files, lessons
+from tools.problem import Problem
 
 REPORT = "gpu_report.txt"
 
 
-def check(name: str, report, *options: str) -> bool:
+def passes(name: str, report, *options: str) -> bool:
     """Whether the lesson passes strictly. What pytest says goes to the screen and the report."""
     notebook = str(lessons.notebook_path(name).relative_to(lessons.ROOT))
     command = [sys.executable, "-m", "pytest", "--nbval", "-v", "--color=no", *options, notebook]
@@ -51,28 +52,22 @@ def pack(archive: Path) -> None:
         "benchmarks/results": "*.json",
         ".": REPORT,
     }
-    scratch = archive.with_name(f".{archive.name}.new")
-    try:
-        with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as packed:
-            for folder, pattern in folders.items():
-                for file in sorted((lessons.ROOT / folder).glob(pattern)):
-                    packed.write(file, file.relative_to(lessons.ROOT))
-        scratch.replace(archive)
-    finally:
-        scratch.unlink(missing_ok=True)
+    with (
+        files.replacing(archive) as scratch,
+        zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for folder, pattern in folders.items():
+            for file in sorted((lessons.ROOT / folder).glob(pattern)):
+                packed.write(file, file.relative_to(lessons.ROOT))
 
 
-def failure(name: str, report) -> str:
-    """Check the lesson, execute it, check again. Returns what went wrong, or an empty string."""
-    try:
-        if not check(name, report):
-            return f"{name} does not pass here, and nothing of it was stored."
-        execute.execute(name, refresh=False)
-        if not check(name, report, "--record"):  # the record is of what is stored now
-            return f"{name} does not pass with the outputs that were stored here."
-    except lessons.Problem as problem:
-        return str(problem)
-    return ""
+def renew(name: str, report) -> None:
+    """Check the lesson, execute and store it, check and record it. Raises Problem."""
+    if not passes(name, report):
+        raise Problem(f"{name} does not pass here, and nothing of it was stored.")
+    execute.execute(name, refresh=False)
+    if not passes(name, report, "--record"):  # the record is of what is stored now
+        raise Problem(f"{name} does not pass with the outputs that were stored here.")
 
 
 def run(names: list[str], bench: bool, archive: Path) -> list[str]:
@@ -80,12 +75,14 @@ def run(names: list[str], bench: bool, archive: Path) -> list[str]:
     failures = []
     with (lessons.ROOT / REPORT).open("w", buffering=1) as report:  # whole lines, to be packed
         for name in names:
-            failures.append(failure(name, report))
+            try:
+                renew(name, report)
+            except Problem as problem:
+                failures.append(str(problem))
             pack(archive)  # after each lesson: an interruption loses one at most
         loaders = [name for name in names if bench and lessons.has_pipeline(name)]
         if loaders and tee([sys.executable, "benchmarks/bench.py", *loaders], report):
             failures.append("the benchmark ended early.")
-        failures = [*filter(None, failures)]
         report.writelines(f"{sentence}\n" for sentence in failures)
     pack(archive)
     return failures
@@ -109,7 +106,7 @@ def main() -> None:
         lessons.lay_out_data()
         names = arguments.names or known
         failures = run(names, not arguments.no_bench, arguments.archive)
-    except lessons.Problem as problem:
+    except Problem as problem:
         sys.exit(f"gpu: {problem}")
     except OSError as error:
         sys.exit(f"gpu: {error}: put that right and run this again.")

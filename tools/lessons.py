@@ -14,6 +14,8 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from tools.problem import INSTALL, Problem
+
 ROOT = Path(__file__).resolve().parent.parent
 MD = ROOT / "md"
 NOTEBOOKS = ROOT / "notebooks"
@@ -52,10 +54,6 @@ TITLES = {"proof": "# @title Proof: ", "exercise": "# @title Show the solution"}
 
 # The pictures and views that nbval leaves out of its comparison.
 UNCOMPARED = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
-
-
-class Problem(Exception):
-    """One sentence for the user: what is wrong and what to do."""
 
 
 def md_path(name: str) -> Path:
@@ -153,8 +151,7 @@ def ask_for_packages(name: str) -> None:
     if missing:
         raise Problem(
             f"{notebook_path(name).relative_to(ROOT)} imports {' and '.join(missing)}, not "
-            "installed here: `python -m pip install -r requirements.txt -c constraints.txt` "
-            "(pip 26.1 or newer)."
+            f"installed here: {INSTALL}."
         )
 
 

@@ -5,11 +5,27 @@ import datetime
 import json
 import platform
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import psutil
 
-from tools import lessons
+from tools import files
+from tools.problem import Problem
+
+# The packages whose versions a result or a record names, where they are there.
+LIBRARIES = (
+    "jax",
+    "numpy",
+    "torch",
+    "torchvision",
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorflow-datasets",
+    "grain",
+    "datasets",
+)
 
 
 def processor() -> str:
@@ -51,23 +67,28 @@ def today() -> str:
 
 
 def read(file: Path) -> dict:
-    """What the file holds; {} when there is none. Raises lessons.Problem when it is damaged."""
+    """What the file holds; {} when there is none. Raises Problem when it is damaged."""
     try:
         return json.loads(file.read_text())
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise lessons.Problem(f"{file} is not JSON: restore it with git, or delete it.") from error
+        raise Problem(f"{file} is not JSON: restore it with git, or delete it.") from error
 
 
-def write(file: Path, content: dict) -> None:
-    """Replace the file at once, so that an interruption leaves the old one or the new one."""
-    scratch = file.with_suffix(".tmp")
+def update(file: Path, change: Callable[[dict], dict]) -> dict:
+    """Store `change(content)` in place of the file's content, {} when there is no file.
+
+    Returns what is stored. A lock lets one process at a time read, change and write, so none loses
+    what another stores meanwhile; and an interruption leaves the old file or the new one.
+    Raises Problem when the file is damaged or cannot be written.
+    """
     try:
         file.parent.mkdir(exist_ok=True)
-        scratch.write_text(json.dumps(content, indent=1) + "\n")
-        scratch.replace(file)
+        with filelock.FileLock(file.with_name(f".{file.name}.lock")):
+            content = change(read(file))
+            with files.replacing(file) as scratch:
+                scratch.write_text(json.dumps(content, indent=1) + "\n")
     except OSError as error:
-        raise lessons.Problem(f"{file} cannot be written: {error.strerror}.") from error
-    finally:
-        scratch.unlink(missing_ok=True)
+        raise Problem(f"{file} cannot be written: {error.strerror}.") from error
+    return content

@@ -14,7 +14,7 @@ import nbval.kernel
 import pytest
 import zmq
 from nbval.kernel import RunningKernel
-from nbval.plugin import IPyNbCell
+from nbval.plugin import IPyNbCell, IPyNbFile
 
 from tools import lessons
 
@@ -26,6 +26,18 @@ REASONS = {
     "SIGABRT": "compiled code gave up",
 }
 PATCHES = []
+# What the patches use beside what they replace: a method, and the names that stand in its code.
+USED = [
+    (RunningKernel, "__init__", ["km", "kc"]),
+    (RunningKernel, "is_alive", []),
+    (RunningKernel, "stop", []),
+    (IPyNbFile, "__init__", ["timed_out"]),
+    (IPyNbFile, "setup", ["kernel"]),
+    (IPyNbCell, "__init__", ["cell_num", "output_timeout"]),
+    (IPyNbCell, "raise_cell_error", []),
+    (IPyNbCell, "runtest", ["get_kernel_message", "await_reply", "output_timeout"]),
+    (IPyNbCell, "runtest", ["interrupt", "timed_out"]),
+]
 
 
 class KernelDied(Exception):
@@ -42,16 +54,23 @@ def patch(owner, name):
     return register
 
 
+def missing() -> list[str]:
+    """What the patches replace or use, and this nbval does not have."""
+    gone = {}  # a dict has each once, in order
+    for owner, method, names in [*((*patched[:2], []) for patched in PATCHES), *USED]:
+        if not hasattr(owner, method):
+            gone[f"{owner.__name__}.{method}"] = True
+        for name in names if hasattr(owner, method) else []:
+            if name not in getattr(owner, method).__code__.co_names:
+                gone[f"{owner.__name__}.{method} with {name}"] = True
+    return [*gone]
+
+
 def apply():
     """Patch nbval. A new nbval without what is patched here stops the run with one sentence."""
-    names = [(owner, name) for owner, name, _ in PATCHES]
-    missing = [f"{owner.__name__}.{name}" for owner, name in names if not hasattr(owner, name)]
-    if not missing:
-        used = {"get_kernel_message", "await_reply", "output_timeout", "timed_out", "interrupt"}
-        missing = sorted(used - {*IPyNbCell.runtest.__code__.co_names})
-    if missing:
+    if gone := missing():
         raise pytest.UsageError(
-            f"this nbval has no {' and no '.join(missing)}, which tools/nbval_patches.py patches: "
+            f"this nbval has no {' and no '.join(gone)}, which tools/nbval_patches.py patches: "
             "install the nbval of constraints.txt, or bring the patches up to date."
         )
     for owner, name, function in PATCHES:

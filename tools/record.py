@@ -9,17 +9,6 @@ from importlib import metadata
 from tools import lessons, machine
 
 CHECKED = lessons.ROOT / "checked"
-LIBRARIES = (
-    "jax",
-    "numpy",
-    "torch",
-    "torchvision",
-    "tensorflow",
-    "tensorflow-cpu",
-    "tensorflow-datasets",
-    "grain",
-    "datasets",
-)
 
 
 class Record:
@@ -64,11 +53,17 @@ def store(passed: dict[str, dict]) -> None:
     device = done.stdout.splitlines()[-1]
     file = machine.path(CHECKED, device)
     versions = {"python": platform.python_version()}
-    for library in LIBRARIES:
+    for library in machine.LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[library] = metadata.version(library)
-    runs = machine.read(file).get("runs", {})
-    run = runs.setdefault("Python " + versions["python"].rpartition(".")[0], {})
-    for name, figures in passed.items():
-        run[name] = {"date": machine.today(), **figures, "versions": versions}
-    machine.write(file, machine.describe(device) | {"runs": runs})
+    python = "Python " + versions["python"].rpartition(".")[0]
+    news = {
+        name: {"date": machine.today(), **figures, "versions": versions}
+        for name, figures in passed.items()
+    }
+
+    def with_news(content: dict) -> dict:
+        runs = content.get("runs", {})
+        return machine.describe(device) | {"runs": runs | {python: runs.get(python, {}) | news}}
+
+    machine.update(file, with_news)
