@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import tarfile
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
 
 from benchmarks.contract import Refused
@@ -62,6 +64,7 @@ class Storage(CarryOver):
         check_kinds(self.names)
         check_large_footer(self.names)
         check_empty_groups(self.names)
+        check_writers(self.names)
 
     def check_own_files(self, shrink: bool = True) -> None:
         """Raises Refused unless Parquet files of others come as arrays, or are refused."""
@@ -70,6 +73,7 @@ class Storage(CarryOver):
     def check_requests(self, shrink: bool = True) -> None:
         """Raises Refused unless a group is one request for the version that was listed."""
         check_requests(self.names)
+        check_version(self.names)
 
     def check_copies(self, shrink: bool = True) -> None:
         """Raises Refused unless a copy is whole, goes on, and asks for nothing that it has."""
@@ -198,6 +202,11 @@ def check_kinds(names) -> None:
     for written, found in zip(group.values(), columns, strict=True):
         if list(written) != list(found):
             raise Refused(f"{written} came back as {found}.")
+    for text in (np.array([b"a\0b", b"ab"]), np.array(["a\0b", "ä"])):  # Arrow ends at a NUL
+        names["write_shards"]([{"x": text}], store, f"text/{text.dtype.kind}")
+        [found] = names["Parquet"](store, f"text/{text.dtype.kind}").read(0)
+        if found.tolist() != text.tolist():
+            raise Refused(f"text: {text} came back as {found}.")
     for dtype in ("complex64", "datetime64[s]", "timedelta64[ms]", "U3", "S3", ">i4"):
         written = np.arange(6).reshape(3, 2).astype("i4").astype(dtype)
         names["write_shards"]([{"x": written}], store, f"kinds/{written.dtype.str[1:]}{dtype[0]}")
@@ -337,6 +346,7 @@ def check_copies(names) -> None:
             raise Refused(f"a wrong prefix: it is not named: {typo}")
     check_killed_copy(names)
     check_object_gone(names)
+    check_without_etag(names)
     # What the page advises for a slow line is known to the client.
     names["S3Store"]("b", region="r", client_options={"timeout": "1h", "read_timeout": "30s"})
 
@@ -352,10 +362,19 @@ def check_killed_copy(names) -> None:
         raise InterruptedError
 
     with tempfile.TemporaryDirectory() as folder:
-        other = mock.patch("os.getpid", return_value=1)  # another process
-        with other, mock.patch.object(obstore, "get", cut), contextlib.suppress(InterruptedError):
+        files = lambda: [path for path in Path(folder).rglob("*") if path.is_file()]  # noqa: E731
+        with mock.patch.object(obstore, "get", cut), contextlib.suppress(InterruptedError):
             names["copied"](store, "p", folder)
-        if not any(path.is_file() for path in Path(folder).rglob("*")):
+        if files():
+            raise Refused("a failed copy: its part stays on the disk.")
+        with (
+            mock.patch("os.getpid", return_value=1),  # another process
+            mock.patch.object(Path, "unlink"),  # which has no time to clean up
+            mock.patch.object(obstore, "get", cut),
+            contextlib.suppress(InterruptedError),
+        ):
+            names["copied"](store, "p", folder)
+        if not files():
             raise Refused("a killed copy: nothing was written, so nothing is tried.")
         names["copied"](store, "p", folder)
         try:
@@ -364,6 +383,58 @@ def check_killed_copy(names) -> None:
             raise Refused(f"a killed copy: raises {type(error).__name__}: {error}") from error
         if sizes != [9]:
             raise Refused(f"a killed copy: its rest is read as data, groups of {sizes}.")
+
+
+def check_without_etag(names) -> None:
+    """A store that lists no ETag can be copied; `fetch` reads from it, too."""
+    obstore = names["obstore"]
+    store = obstore.store.MemoryStore()
+    obstore.put(store, "p/a.bin", b"data")
+    listed = [found | {"e_tag": None} for found in itertools.chain(*obstore.list(store, "p"))]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(obstore, "list", lambda *_: iter([listed])),
+    ):
+        try:
+            [file] = names["copied"](store, "p", folder)
+        except Exception as error:
+            raise Refused(f"no ETag: raises {type(error).__name__}: {error}") from error
+        if file.read_bytes() != b"data":
+            raise Refused("no ETag: the copy differs.")
+
+
+def check_writers(names) -> None:
+    """Of two that write at once, one stops: no dataset is of both."""
+    store = names["obstore"].store.MemoryStore()
+    write, group = names["write_shards"], {"x": np.zeros(3)}
+
+    def groups():  # the other one starts when this one has found the prefix empty
+        write([{"x": np.ones(3)}] * 2, store, "p", groups_in_shard=1)
+        yield group
+
+    try:
+        write(groups(), store, "p", groups_in_shard=1)
+    except Exception as error:
+        if "exist" not in str(error):
+            raise Refused(f"a second writer: {error}") from error
+    else:
+        raise Refused("a second writer: overwrites the first.")
+    if names["Parquet"](store, "p").read(0)[0].sum() != 3:
+        raise Refused("a second writer: overwrites the first.")
+
+
+def check_version(names) -> None:
+    """The version is the same for all who open the dataset, and another after each change."""
+    obstore, Parquet = names["obstore"], names["Parquet"]
+    store = obstore.store.MemoryStore()
+    names["write_shards"]([arrays_of(9, "uint8", (2,), first=i) for i in range(3)], store, "p", 2)
+    first = Parquet(store, "p").version
+    if Parquet(store, "p").version != json.loads(json.dumps(first)):
+        raise Refused("version: another one each time, or after JSON.")
+    data = bytes(obstore.get(store, "p/00000.parquet").bytes())
+    obstore.put(store, "p/00000.parquet", data)
+    if Parquet(store, "p").version == first:
+        raise Refused("version: an object written anew changes nothing.")
 
 
 def check_object_gone(names) -> None:
@@ -462,9 +533,14 @@ def check_inputs(names) -> None:
         "records": np.zeros((2, 2), [("a", "i4"), ("b", "i4")]),
         "bfloat16": names["jnp"].zeros((2, 3), "bfloat16"),
         "a row without a value": ["a", None],
+        "a masked array": np.ma.masked_equal(np.arange(6).reshape(3, 2), 3),
+        "a masked column": np.ma.masked_equal(np.arange(3), 1),
+        "a PyTorch tensor": torch.zeros(3, 2),
     }.items():
         if "'x'" not in refusal(said, lambda c=column: write([{"x": c}], store, "k")):
             raise Refused(f"{said}: the column is not named.")
+    unequal = {"x": np.zeros((8, 2)), "y": np.zeros(12)}
+    refusal("columns of unequal length", lambda: [*names["groups_of"](unequal, 4)])
     raises("no object", FileNotFoundError, lambda: Parquet(store, "nothing"))
     obstore.put(store, "bad/a.parquet", b"no parquet at all")
     if "bad/a.parquet" not in raises("another file", ValueError, lambda: Parquet(store, "bad")):
