@@ -121,6 +121,10 @@ FAULTS = {
     "unknown tag": (edit_md("[setup]", "[setpu]"), "unknown tag setpu"),
     "unknown shared tag": (edit_md("[tuned-pipeline]", "[shared-x]"), "differ: run"),
     "long cell": (edit_md("import hashlib", LONG), "lines: 30 at most"),
+    "replaces without a word": (
+        edit_md("replaces a file of that name", "writes a file"),
+        "does not say that `%%writefile` replaces",
+    ),
     "wide module": (
         edit_md("import hashlib", "%%writefile a_module.py\n" + "# " + 79 * "x"),
         "a line of 81 columns: 80 at most",

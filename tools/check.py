@@ -44,6 +44,7 @@ STATED_MINUTES = re.compile(r"(\*\*How long\.\*\* )(\d+)( minutes to read)")
 WORDS_A_MINUTE, LINES_A_MINUTE = 200, 30
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
+REPLACES = "replaces a file of that name"  # what %%writefile may not do without a word
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|tmp|Users|usr|var|opt|mnt)/\w|\b[A-Z]:\\")
 LONGEST_SENTENCE = 40  # words; the words of links are not counted
 FILLER = re.compile(
@@ -106,6 +107,9 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     yield from (f"md/{name}.md {fault}." for fault in check_prose(headings))
     if not STATED_MINUTES.search(headings):
         yield f"md/{name}.md says no `**How long.** 20 minutes to read` below its title."
+    writes = any(c.source.startswith("%%writefile") for c in lessons.code_cells(notebook))
+    if writes and REPLACES not in " ".join(headings.split()):
+        yield f"md/{name}.md does not say that `%%writefile` {REPLACES}: say it above the first."
     if name in lessons.OLD:
         unfolded = itertools.filterfalse(lessons.folded, lessons.code_cells(main_path(notebook)))
         cells, most = len([*unfolded]), LONGEST_OLD_MAIN_PATH

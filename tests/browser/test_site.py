@@ -135,6 +135,16 @@ def test_code_and_tables_fit_beside_both_sidebars(open_page, page):
     assert blocks.evaluate_all(too_wide) == []
 
 
+def test_the_footer_names_the_licences_of_digits_and_photographs(open_page):
+    links = (
+        open_page("notebooks/grain.html")
+        .locator("footer a")
+        .evaluate_all("links => links.map(a => a.href)")
+    )
+    for licence in ("by-sa/3.0", "by/2.0"):
+        assert f"https://creativecommons.org/licenses/{licence}/" in links
+
+
 def test_page_that_is_not_there(browser, address):
     tab = browser.new_page()
     response = tab.goto(urljoin(address, "notebooks/no/such_lesson.html"))
