@@ -112,9 +112,10 @@ def test_another_measurement_passes_and_another_unit_fails(strict_run):
     assert strict_run(ran("print('took 3.1 s')", "took 3.1 m\n")).returncode == 1
 
 
-def test_text_on_stderr_fails(strict_run):
-    warns = "import warnings; warnings.warn('careful')"
-    assert strict_run(ran(warns)).returncode == 1
+def test_text_on_stderr_fails_and_is_shown(strict_run):
+    warns = "import warnings; warnings.warn(' '.join(['be', 'careful']))"
+    done = strict_run(ran(warns))
+    assert done.returncode == 1 and "UserWarning: be careful" in done.stdout
 
 
 def test_a_gpu_cell_is_skipped_with_the_reason_where_there_is_no_gpu(strict_run):

@@ -163,6 +163,18 @@ def stop(cell):
     cell.parent.timed_out = True
 
 
+@patch(IPyNbCell, "compare_outputs")
+def compare_outputs(original, cell, test, *options):
+    """nbval names an output that nobody expected, and does not show it.
+
+    What a library says on stderr once in many runs would be lost.
+    """
+    same = original(cell, test, *options)
+    if not same:
+        cell.comparison_traceback += [o["text"] for o in test if o.get("name") == "stderr"]
+    return same
+
+
 @patch(IPyNbCell, "runtest")
 def runtest(original, cell):
     """Where the kernel died, or a cell ran too long, the notebook ends, with one sentence.
