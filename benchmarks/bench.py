@@ -40,8 +40,17 @@ MODULES = {
     "pytorch_dataloader": ["torch.utils.data"],
     "tensorflow_datasets": ["tensorflow", "tensorflow_datasets"],
 }
-TEXT = "language_model_data"  # its windows are timed beside a copy, and nothing else of it
-STORAGE = "files_and_storage"  # its stream, from a store that waits and from one that does not
+# Of these lessons one thing is timed beside its reference, and printed: it stands in no table.
+PARTS = {
+    "language_model_data": (
+        (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
+        report.windows_line,
+    ),
+    "files_and_storage": (
+        (in_process.Storage, "rows_per_second", ("rows_s", "at_once_rows_s")),
+        report.hidden_line,
+    ),
+}
 SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
 COUNTS = (0, 1, 4, 16, 64)  # short steps in a call: 0 is the step itself, not stacked
 COPIES = (1, 4, 16)  # times the 60,000 examples
@@ -301,30 +310,16 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
     return grown
 
 
-def windows(repetitions: int, seconds: float) -> dict[str, list[float]]:
-    """Tokens per second of the windows of the lesson on text, and of a copy of as many."""
-    say(TEXT, "windows")
-    figures = {"tokens_s": [], "copy_tokens_s": []}
-    with ready(Process(TEXT, kind=in_process.Windows)) as [lesson]:
+def beside(
+    name: str, kind: type, method: str, keys: tuple[str, str], repetitions: int, seconds: float
+) -> dict[str, list[float]]:
+    """Under the keys, what the method returns: a speed and that of its reference, each time."""
+    say(name, method.replace("_", " "))
+    figures = {key: [] for key in keys}
+    with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
         for _ in range(repetitions):
-            for values, speed in zip(
-                figures.values(), lesson.call("tokens_per_second", seconds), strict=True
-            ):
-                values.append(speed)
-    return figures
-
-
-def hidden(repetitions: int, seconds: float) -> dict[str, list[float]]:
-    """Rows per second of the stream, from a store that waits 20 ms and from one that does not."""
-    say(STORAGE, "a store that waits")
-    figures = {"rows_s": [], "at_once_rows_s": []}
-    with ready(Process(STORAGE, kind=in_process.Storage)) as [lesson]:
-        lesson.call("check")
-        for _ in range(repetitions):
-            for values, speed in zip(
-                figures.values(), lesson.call("rows_per_second", seconds), strict=True
-            ):
+            for values, speed in zip(figures.values(), lesson.call(method, seconds), strict=True):
                 values.append(speed)
     return figures
 
@@ -377,7 +372,7 @@ def run(names: list[str], quick: bool) -> int:
     os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     lessons.lay_out_data()
     start, results, troubles = time.perf_counter(), {}, []
-    for name in [name for name in names if name not in (TEXT, STORAGE)]:
+    for name in [name for name in names if name not in PARTS]:
         try:
             figures = measure(name, repetitions, seconds)
         except (in_process.Refused, lessons.Problem) as trouble:
@@ -396,13 +391,10 @@ def run(names: list[str], quick: bool) -> int:
         minutes = (time.perf_counter() - start) / 60
         took = f"{minutes:.0f} minutes; {'nothing is written' if quick else file}."
         print(report.text(results), took, sep="\n\n")
-    for name, figures, line in (
-        (TEXT, windows, report.windows_line),
-        (STORAGE, hidden, report.hidden_line),
-    ):  # printed only: their figures stand in no table
+    for name, (how, line) in PARTS.items():
         if name in names:
             try:
-                print(line(name, figures(repetitions, seconds)))
+                print(line(name, beside(name, *how, repetitions, seconds)))
             except (in_process.Refused, lessons.Problem) as trouble:
                 troubles.append(str(trouble))
     print(*troubles, sep="\n", file=sys.stderr)
@@ -411,7 +403,7 @@ def run(names: list[str], quick: bool) -> int:
 
 def main() -> None:
     loaders = [name for name in lessons.names() if lessons.has_pipeline(name)]
-    known = [*loaders, *(n for n in (TEXT, STORAGE) if lessons.notebook_path(n).is_file())]
+    known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")

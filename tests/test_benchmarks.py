@@ -257,7 +257,9 @@ def test_quick_run_measures_everything_and_writes_nothing(python):
 
 @pytest.mark.parametrize(("speed", "ends"), [(90.0, "(mark 0.8)."), (70.0, "misses its mark.")])
 def test_windows_are_judged_beside_a_copy(speed, ends):
-    said = report.windows_line(bench.TEXT, {"tokens_s": [speed] * 3, "copy_tokens_s": [100.0] * 3})
+    said = report.windows_line(
+        "language_model_data", {"tokens_s": [speed] * 3, "copy_tokens_s": [100.0] * 3}
+    )
     assert (
         said.startswith(f"language_model_data: {speed:.0f} tokens/s")
         and f"{speed / 100:.2f} (" in said

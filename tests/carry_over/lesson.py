@@ -64,14 +64,15 @@ class CarryOver(in_process.Lesson):
         InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
 
 
-def refusal(said, call) -> str:
-    """The sentence of the ValueError that `call()` raises. Raises Refused if it raises none."""
+def refusal(said, call, kind=ValueError) -> str:
+    """The sentence of this kind of error that `call()` raises. Raises Refused if it raises none."""
     try:
         call()
-    except ValueError as error:
+    except kind as error:
         message = str(error)
     except Exception as error:
-        raise Refused(f"{said}: raises {type(error).__name__}, no ValueError: {error}") from error
+        found = f"raises {type(error).__name__}, no {kind.__name__}"
+        raise Refused(f"{said}: {found}: {error}") from error
     else:
         raise Refused(f"{said}: goes through.")
     if "\n" in message:
