@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from statistics import median
@@ -28,8 +29,8 @@ import packaging.utils
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks import from_disk, report
 from benchmarks import lesson as in_process
-from benchmarks import report
 from tools import lessons, machine
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -40,17 +41,20 @@ MODULES = {
     "pytorch_dataloader": ["torch.utils.data"],
     "tensorflow_datasets": ["tensorflow", "tensorflow_datasets"],
 }
-# Of these lessons one thing is timed beside its reference, and printed: it stands in no table.
+# Of these lessons one thing is timed beside its reference: it has a key of its own in the results.
 PARTS = {
     "language_model_data": (
+        "tokens",
         (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
-        report.windows_line,
     ),
     "files_and_storage": (
-        (in_process.Storage, "rows_per_second", ("rows_s", "at_once_rows_s")),
-        report.hidden_line,
+        "storage",
+        (in_process.Storage, "rows_per_second", ("rows_s", "at_once_rows_s", "one_rows_s")),
     ),
 }
+LARGER = from_disk.FromDisk, "rows_per_second", ("rows_s", "mapped_rows_s")
+# Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
+SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
 SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
 COUNTS = (0, 1, 4, 16, 64)  # short steps in a call: 0 is the step itself, not stacked
 COPIES = (1, 4, 16)  # times the 60,000 examples
@@ -203,6 +207,7 @@ def busy() -> float:
 def measure(name: str, repetitions: int, seconds: float) -> dict:
     """Every figure of one lesson."""
     figures = {
+        "date": machine.today(),
         "installation_bytes": installation_bytes(MODULES[name]),
         "tuned_lines": code_lines(name, "tuned-pipeline"),
         "files_lines": code_lines(name, "files-pipeline"),
@@ -220,9 +225,10 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
             figures["set_up_s"].append(lesson.set_up_s)
             figures["first_batch_s"].append(lesson.call("first_batch"))
     with ready(Process(name)) as [lesson]:
-        figures |= {"device": lesson.call("device"), "versions": lesson.call("versions")}
+        figures["versions"] = lesson.call("versions")
         figures |= alternate(lesson, repetitions, seconds)
         figures |= lesson.call("transfers")
+        figures["shapes"] = shapes(lesson, repetitions, seconds / 2)
         figures["photos"] = photos(lesson, repetitions, seconds)
     figures["growth"] = growth(name, repetitions, seconds)
     figures["busy_cores"].append(busy())
@@ -254,6 +260,21 @@ def alternate(lesson: Process, repetitions: int, seconds: float) -> dict:
     best = max(gathers, key=lambda form: median(gathers[form]))
     reference = {"numpy_images_s": gathers[best], "numpy_form": best, "gathers_images_s": gathers}
     return figures | reference
+
+
+def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
+    """For each other size of image and batch: the pipeline and NumPy's take, in turn."""
+    found = {}
+    for shape, batch_size in SHAPES:
+        label = f"{batch_size} of {'x'.join(map(str, shape))}"
+        say(lesson.name, f"batches of {label}")
+        figures = {"images_s": [], "take_images_s": []}
+        for _ in range(repetitions):
+            speeds = lesson.call("of_shape", shape, batch_size, seconds)
+            for values, speed in zip(figures.values(), speeds, strict=True):
+                values.append(speed)
+        found[label] = figures
+    return found
 
 
 def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
@@ -311,17 +332,20 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
 
 
 def beside(
-    name: str, kind: type, method: str, keys: tuple[str, str], repetitions: int, seconds: float
-) -> dict[str, list[float]]:
-    """Under the keys, what the method returns: a speed and that of its reference, each time."""
-    say(name, method.replace("_", " "))
+    name: str, kind: type, method: str, keys: tuple[str, ...], repetitions: int, seconds: float
+) -> dict:
+    """The date, the versions, and under the keys what the method returns, each time.
+
+    That is a speed and the speeds of its references.
+    """
+    say(name, f"{kind.__name__}: {method.replace('_', ' ')}")
     figures = {key: [] for key in keys}
     with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
         for _ in range(repetitions):
             for values, speed in zip(figures.values(), lesson.call(method, seconds), strict=True):
                 values.append(speed)
-    return figures
+        return {"date": machine.today(), "versions": lesson.call("versions")} | figures
 
 
 def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
@@ -349,8 +373,10 @@ def scans(repetitions: int) -> dict[str, list[float]]:
 
 def merged(before: dict, news: dict) -> dict:
     """The results of before, with the lessons and all else of `news` in their place."""
-    found = {"lessons": before.get("lessons", {}) | news.get("lessons", {})}
-    return found | {key: news.get(key, before.get(key, {})) for key in ("exchange", "scans")}
+    of_lessons = ("lessons", "larger")
+    found = {key: before.get(key, {}) | news.get(key, {}) for key in of_lessons}
+    others = ("exchange", "scans", "tokens", "storage")
+    return found | {key: news.get(key, before.get(key, {})) for key in others}
 
 
 def store(device: str, news: dict, before: dict, quick: bool) -> dict:
@@ -365,6 +391,25 @@ def store(device: str, news: dict, before: dict, quick: bool) -> dict:
     return with_news(before) if quick else machine.update(machine.path(RESULTS, device), with_news)
 
 
+def jobs(
+    names: list[str], repetitions: int, seconds: float
+) -> Iterator[tuple[str, str, Callable[[], dict]]]:
+    """What there is to measure: its key in the results, its lesson there or "", and the call."""
+    how = repetitions, seconds
+    loaders = [name for name in names if name not in PARTS]
+    for name in loaders:
+        yield "lessons", name, functools.partial(measure, name, *how)
+    for name in names:
+        if name in from_disk.STREAMS:
+            yield "larger", name, functools.partial(beside, name, *LARGER, *how)
+        if name in PARTS:
+            key, what = PARTS[name]
+            yield key, "", functools.partial(beside, name, *what, *how)
+    if loaders:
+        yield "exchange", "", functools.partial(exchange, repetitions)
+        yield "scans", "", functools.partial(scans, repetitions)
+
+
 def run(names: list[str], quick: bool) -> int:
     """Measure, store after each lesson, print the report. Returns the exit status."""
     repetitions, seconds = (1, 0.2) if quick else (5, 2.0)
@@ -372,31 +417,19 @@ def run(names: list[str], quick: bool) -> int:
     os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     lessons.lay_out_data()
     start, results, troubles = time.perf_counter(), {}, []
-    for name in [name for name in names if name not in PARTS]:
+    device = machine.device_from_outside()
+    for key, name, measured in jobs(names, repetitions, seconds):
         try:
-            figures = measure(name, repetitions, seconds)
+            figures = measured()
         except (in_process.Refused, lessons.Problem) as trouble:
             troubles.append(str(trouble))
             continue
-        news = {"lessons": {name: {"date": machine.today()} | figures}}
-        results = store(figures["device"], news, results, quick)
+        results = store(device, {key: {name: figures} if name else figures}, results, quick)
     if results:
-        device = results["device"]
-        for key, of_all in (("exchange", exchange), ("scans", scans)):
-            try:
-                results = store(device, {key: of_all(repetitions)}, results, quick)
-            except (in_process.Refused, lessons.Problem) as trouble:
-                troubles.append(str(trouble))
-        file = machine.path(RESULTS, device).relative_to(lessons.ROOT)
+        file = machine.path(RESULTS, results["device"]).relative_to(lessons.ROOT)
         minutes = (time.perf_counter() - start) / 60
         took = f"{minutes:.0f} minutes; {'nothing is written' if quick else file}."
         print(report.text(results), took, sep="\n\n")
-    for name, (how, line) in PARTS.items():
-        if name in names:
-            try:
-                print(line(name, beside(name, *how, repetitions, seconds)))
-            except (in_process.Refused, lessons.Problem) as trouble:
-                troubles.append(str(trouble))
     print(*troubles, sep="\n", file=sys.stderr)
     return 1 if troubles else 0
 

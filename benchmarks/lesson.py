@@ -112,13 +112,11 @@ class Lesson:
                     repeated = True
         self.set_up_s = time.perf_counter() - start
 
-    def device(self) -> str:
-        return machine.device()
-
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""
         found = {"python": platform.python_version()}
-        modules = [name.replace("-", "_") for name in machine.LIBRARIES]
+        libraries = *machine.LIBRARIES, "obstore", "pyarrow", "tokenizers"
+        modules = [name.replace("-", "_") for name in libraries]
         loaded = [sys.modules[name] for name in modules if name in sys.modules]
         return found | {library.__name__: library.__version__ for library in loaded}
 
@@ -139,9 +137,11 @@ class Lesson:
         stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, seed=0)
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
 
-    def _data(self, pipeline: Callable) -> tuple:
-        """What a pipeline takes first: two arrays, or one dataset."""
-        arrays = self.names["train_images"], self.names["train_labels"]
+    def _data(self, pipeline: Callable, arrays: tuple | None = None) -> tuple:
+        """What a pipeline takes first: two arrays, of MNIST if none are given, or one dataset."""
+        if arrays and contract.takes_dataset(pipeline):
+            return (self.names["dataset_of"](*arrays),)
+        arrays = arrays or (self.names["train_images"], self.names["train_labels"])
         if not contract.takes_dataset(pipeline):
             return arrays
         if not hasattr(self, "dataset"):
@@ -189,16 +189,19 @@ class Lesson:
 
     def gather_throughput(self, seconds: float, form: str = TAKE) -> float:
         """Images per second of a NumPy gather of all images, however many there are."""
-        images, labels = self.names["train_images"], self.names["train_labels"]
-        gather = GATHERS[form]
+        arrays = self.names["train_images"], self.names["train_labels"]
+        return rate(gathered(*arrays, BATCH, form), seconds)
 
-        def gathered():
-            for epoch in itertools.count():
-                order = np.random.default_rng(epoch).permutation(len(images))
-                for indices in order[: len(order) // BATCH * BATCH].reshape(-1, BATCH):
-                    yield gather(images, indices), gather(labels, indices)
-
-        return rate(gathered(), seconds)
+    def of_shape(
+        self, shape: tuple[int, ...], batch_size: int, seconds: float
+    ) -> tuple[float, float]:
+        """Images per second of `tuned_batches`, and of NumPy's take, of 64 MB of other images."""
+        rng, count = np.random.default_rng(0), 2**26 // int(np.prod(shape))
+        images = rng.integers(0, 256, (count, *shape), np.uint8)
+        arrays = images, rng.integers(0, 10, count, np.int32)
+        tuned = self.names["tuned_batches"]
+        stream = tuned(*self._data(tuned, arrays), batch_size, 0)
+        return rate(stream, seconds), rate(gathered(*arrays, batch_size, TAKE), seconds)
 
     def file_throughput(self, workers: int, seconds: float) -> tuple[float, float]:
         """Images per second of `file_batches`, and the cores that it and its workers keep busy."""
@@ -364,12 +367,20 @@ class Storage(Lesson):
         if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
             raise Refused("an epoch from storage has a row twice.")
 
-    def rows_per_second(self, seconds: float) -> tuple[float, float]:
-        """With waiting and without: what is ready when the clock starts is not counted."""
+    def rows_per_second(self, seconds: float) -> tuple[float, float, float]:
+        """With waiting, without, and with waiting for one request after the other.
+
+        What is ready when the clock starts is not counted.
+        """
         found = []
-        for wait in (self.wait, 0):
+        for wait, options in (
+            (self.wait, {}),
+            (0, {}),
+            (self.wait, {"lanes": 1, "ahead": 0}),
+        ):
             self.names["server"].tell(wait=wait)
-            with contextlib.closing(self.names["batches"](self.source, BATCH, 0)) as stream:
+            stream = self.names["batches"](self.source, BATCH, 0, **options)
+            with contextlib.closing(stream):
                 rate(stream, seconds / 2)
                 found.append(rate(stream, seconds))
         return tuple(found)
@@ -405,6 +416,15 @@ class Exchange:
                 taken.append(time.perf_counter() - start)
             times[direction] = float(np.median(taken)) * 1e6
         return times
+
+
+def gathered(images: np.ndarray, labels: np.ndarray, batch_size: int, form: str) -> Iterator:
+    """Shuffled batches by one of GATHERS: what NumPy does where there is no loader."""
+    gather = GATHERS[form]
+    for epoch in itertools.count():
+        order = np.random.default_rng(epoch).permutation(len(images))
+        for indices in order[: len(order) // batch_size * batch_size].reshape(-1, batch_size):
+            yield gather(images, indices), gather(labels, indices)
 
 
 def processor_seconds() -> float:

@@ -977,23 +977,20 @@ def test_a_broken_store_is_refused(smaller, sentence):
 # Lessons -------------------------------------------------------------------------------------
 
 
-def rewritten() -> list[str]:
-    """The lessons that promise what the contract says."""
+def promising() -> list[str]:
+    """The lessons with a pipeline that promises what the contract says."""
     promised = {"tuned-pipeline", "files-pipeline", "short-answer"}
     found = []
     for name in lessons.names():
-        if name not in lessons.OLD and lessons.notebook_path(name).is_file():
+        if lessons.notebook_path(name).is_file():
             cells = lessons.code_cells(lessons.read_notebook(name))
             if promised.intersection(itertools.chain.from_iterable(map(lessons.tags, cells))):
                 found.append(name)
     return found
 
 
-none_yet = pytest.param(None, marks=pytest.mark.skip(reason="every lesson is in lessons.OLD"))
-
-
-@pytest.mark.parametrize("name", rewritten() or [none_yet])
-def test_a_rewritten_lesson_carries_over(name, lesson_environment):
+@pytest.mark.parametrize("name", promising())
+def test_a_lesson_carries_over(name, lesson_environment):
     with bench.ready(bench.Process(name, kind=CarryOver)) as [lesson]:
         assert lesson.call("check_carry_over")  # what it tried
 
@@ -1006,7 +1003,13 @@ def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
     for name, source in {"tiny_right": right, "tiny_wrong": wrong}.items():
         notebook = jupytext.reads(source, fmt="md:myst")
         jupytext.write(notebook, workshop / "notebooks" / f"{name}.ipynb")
-    tests = "tests/test_carry_over.py", "-k", "rewritten and tiny", "-p", "no:cacheprovider"
+    tests = (
+        "tests/test_carry_over.py",
+        "-k",
+        "lesson_carries_over and tiny",
+        "-p",
+        "no:cacheprovider",
+    )
     done = python("-m", "pytest", *tests, cwd=workshop, env={"CARRY_OVER_CASES": "20"})
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "tiny_wrong is refused: 0 examples for batches of 4: raises IndexError" in done.stdout

@@ -252,21 +252,13 @@ CONTRACT = {
 
 
 @pytest.mark.parametrize("case", CONTRACT)
-def test_check_holds_a_rewritten_lesson_to_the_contract(repository, case):
+def test_check_holds_a_lesson_to_the_contract(repository, case):
     before, added, message = CONTRACT[case]
     new.new("tiny")
     assert list(check.check_contract(lessons.read_md("tiny"))) == []
     edit_md(f"\n{before}", f"\n{added}\n\n{before}")("tiny")
     faults = [*check.check_contract(lessons.read_md("tiny"))]
     assert any(message in fault for fault in faults) if message else faults == [], faults
-
-
-def test_an_old_lesson_is_reported_and_fails_nothing(repository, python):
-    done = python("tools/check.py", cwd=repository)
-    assert done.returncode == 0, done.stderr
-    assert f"md/{min(lessons.OLD)}.md is not rewritten yet: " in done.stdout
-    assert "cells to copy that assert." in done.stdout
-    assert set(lessons.names()) >= lessons.OLD, "a lesson that is gone is no old one"
 
 
 def test_the_minutes_follow_from_words_and_visible_lines():

@@ -3,8 +3,8 @@
     tox run -e check [-- --fix]
 
 `--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others, formats
-the code cells of md/, and writes how long a lesson takes to read, which follows from its length.
-A lesson that is not yet rewritten to the contract is reported, and fails nothing by that.
+the code cells of md/, writes how long a lesson takes to read, which follows from its length, and
+writes what the benchmark measured into the lesson that chooses.
 """
 
 import argparse
@@ -22,14 +22,13 @@ import nbformat
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import lessons
+from tools import lessons, measured
 
 LONGEST_CELL = 30  # lines
 LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
-LONGEST_OLD_MAIN_PATH = 25  # code cells before "## Going further", in lessons.OLD
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
-# What a rewritten lesson may have at most.
+# What a lesson may have at most.
 LIMITS = {
     "visible code cells in its main path": 16,
     "code cells": 40,
@@ -110,16 +109,12 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     writes = any(c.source.startswith("%%writefile") for c in lessons.code_cells(notebook))
     if writes and REPLACES not in " ".join(headings.split()):
         yield f"md/{name}.md does not say that `%%writefile` {REPLACES}: say it above the first."
-    if name in lessons.OLD:
-        unfolded = itertools.filterfalse(lessons.folded, lessons.code_cells(main_path(notebook)))
-        cells, most = len([*unfolded]), LONGEST_OLD_MAIN_PATH
-        if cells > most:
-            yield f"md/{name}.md has {cells} code cells in its main path: {most} at most."
-    else:
-        yield from (f"md/{name}.md {fault}." for fault in check_contract(notebook))
+    yield from (f"md/{name}.md {fault}." for fault in check_contract(notebook))
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
         yield from (f"{place} {fault}." for fault in check_cell(cell, owner))
+        if holds_results(cell) and cell.source != measured.source():
+            yield f"{place} is not what benchmarks/results hold: {FIX}."
     for number, name_used in names_of_proofs(lessons.code_cells(notebook)):
         yield (
             f"md/{name}.md, code cell {number} needs the name {name_used}, which a proof defines: "
@@ -139,8 +134,14 @@ def is_visible(cell: NotebookNode) -> bool:
     return not (lessons.folded(cell) or hidden or cell.source.startswith("%%writefile"))
 
 
+def holds_results(cell: NotebookNode) -> bool:
+    return lessons.RESULTS_TAG in lessons.tags(cell)
+
+
 def code_lines(cells: Iterable[NotebookNode]) -> int:
-    return sum(bool(line.strip()) for cell in cells for line in cell.source.splitlines())
+    """The lines that somebody wrote: not what the benchmark measured."""
+    written = itertools.filterfalse(holds_results, cells)
+    return sum(bool(line.strip()) for cell in written for line in cell.source.splitlines())
 
 
 def words(notebook: NotebookNode) -> int:
@@ -164,7 +165,7 @@ def lengths(notebook: NotebookNode) -> dict[str, int]:
 
 
 def check_contract(notebook: NotebookNode) -> Iterator[str]:
-    """Yield what a rewritten lesson may not have."""
+    """Yield what a lesson may not have."""
     for what, found in lengths(notebook).items():
         if found > LIMITS[what]:
             yield f"has {found:,} {what}: {LIMITS[what]:,} at most"
@@ -234,22 +235,15 @@ def check_prose(markdown: str) -> Iterator[str]:
 
 
 def shared_cells() -> dict[str, str]:
-    """The source of each shared cell, by its tag, as its owner has it.
-
-    What only lessons.OLD still share belongs to the first of them.
-    """
-    found = {}
-    for name in [lessons.SHARED_OWNER, *sorted(lessons.OLD)]:
-        for cell in lessons.code_cells(lessons.read_md(name)):
-            if tag := lessons.shared_tag(cell):
-                found.setdefault(tag, cell.source)
-    return found
+    """The source of each shared cell, by its tag, as its owner has it."""
+    cells = lessons.code_cells(lessons.read_md(lessons.SHARED_OWNER))
+    return {tag: cell.source for cell in cells if (tag := lessons.shared_tag(cell))}
 
 
 def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
     lines = len(cell.source.splitlines())
     most = LONGEST_MODULE if cell.source.startswith("%%writefile") else LONGEST_CELL
-    if lines > most:
+    if lines > most and not holds_results(cell):
         yield f"has {lines} lines: {most} at most"
     for line in cell.source.splitlines():
         if len(line) > WIDEST_LINE:
@@ -357,7 +351,7 @@ def fix(name: str) -> bool:
     """Copy shared cells, format code, state the minutes. Returns whether md/NAME.md changed."""
     path = lessons.md_path(name)
     before = path.read_text()
-    after = formatted(with_shared_cells(before))
+    after = formatted(with_results(with_shared_cells(before)))
     if after != before:
         path.write_text(after)
     fix_minutes(name)
@@ -409,16 +403,15 @@ def with_shared_cells(md: str) -> str:
     return CODE_BLOCK.sub(replace, md)
 
 
-def report(name: str) -> str:
-    """What still keeps a lesson from the contract."""
-    notebook = lessons.read_md(name)
-    found = [
-        f"{count:,} {what} ({LIMITS[what]:,})"
-        for what, count in lengths(notebook).items()
-        if count > LIMITS[what]
-    ]
-    found.append(f"{sum(map(asserts, lessons.code_cells(notebook)))} cells to copy that assert")
-    return f"md/{name}.md is not rewritten yet: {', '.join(found)}."
+def with_results(md: str) -> str:
+    """The text of a lesson whose cell of results holds what was measured last."""
+
+    def replace(block: re.Match) -> str:
+        tag = rf"^:?tags: \[.*\b{lessons.RESULTS_TAG}\b"
+        holds = re.search(tag, block["options"], re.MULTILINE)
+        return with_source(block, measured.source() + "\n") if holds else block[0]
+
+    return CODE_BLOCK.sub(replace, md)
 
 
 def main() -> None:
@@ -436,8 +429,6 @@ def main() -> None:
         faults += [*check_pages(), *check_lists(names), *check_address()]
     except lessons.Problem as problem:
         faults = [str(problem)]
-    for name in sorted(lessons.OLD.intersection(names)):
-        print(report(name))
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:

@@ -448,8 +448,6 @@ def check(name: str, base: Path) -> tuple[Result, dict]:
         write_stub(folder / "stub")
         (folder / "content").mkdir()
         copy_data(folder / "content")
-        # What a lesson would fetch from the repository's address, where a clone has it.
-        shutil.copytree(lessons.ROOT / "benchmarks/results", folder / "benchmarks/results")
         before = installed(copy)
         result = run(notebook, copy / "bin" / "python", folder / "content", folder / "stub")
         added = sorted(installed(copy) - before)

@@ -24,11 +24,7 @@ SANITIZER = ROOT / "nbval_sanitize.cfg"
 COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
 SHARED_OWNER = "pytorch_dataloader"
 GPU_TAG = "requires-gpu"
-# The lessons that are not yet rewritten to the contract of CONTRIBUTING.md. It shrinks to nothing.
-OLD = {
-    "choose_a_loader",
-}
-
+RESULTS_TAG = "results"  # of the cell that tools/measured.py writes
 TAGS = {
     "setup",
     "short-answer",
@@ -37,6 +33,7 @@ TAGS = {
     "files-pipeline",
     "copy",
     "resident-epoch",
+    RESULTS_TAG,
     "proof",
     "trap",
     "exercise",

@@ -5,6 +5,8 @@ import datetime
 import json
 import platform
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +45,14 @@ def device() -> str:
 
     count = jax.device_count()
     return jax.devices()[0].device_kind + (f" x{count}" if count > 1 else "")
+
+
+def device_from_outside() -> str:
+    """The same, asked in another process: JAX keeps a GPU's memory until its process ends."""
+    asked = [sys.executable, "-c", "from tools import machine; print(machine.device())"]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
 
 
 def describe(device: str) -> dict[str, str | int]:

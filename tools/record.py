@@ -2,8 +2,6 @@
 
 import contextlib
 import platform
-import subprocess
-import sys
 from importlib import metadata
 
 from tools import lessons, machine
@@ -47,10 +45,7 @@ class Record:
 
 def store(passed: dict[str, dict]) -> None:
     """Put the lessons into this machine's file, beside what earlier runs left there."""
-    # JAX keeps the memory of a GPU until its process ends.
-    asked = [sys.executable, "-c", "from tools import machine; print(machine.device())"]
-    done = subprocess.run(asked, cwd=lessons.ROOT, capture_output=True, text=True, check=True)
-    device = done.stdout.splitlines()[-1]
+    device = machine.device_from_outside()
     file = machine.path(CHECKED, device)
     versions = {"python": platform.python_version()}
     for library in machine.LIBRARIES:
