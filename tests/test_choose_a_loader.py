@@ -1,99 +1,268 @@
-"""The lesson that chooses: each entry of its table is proven, its figures come from the files."""
+"""The lesson that chooses: its table leads to proofs, its stream is one, any results will do.
+
+The results in it are of one machine or of many, with any numbers: here they are made up.
+"""
 
 import ast
-import io
-import json
+import copy
 import re
-import urllib.request
-import zipfile
-from pathlib import Path
 
 import pytest
+from carry_over import cases
 
-from tools import lessons
+from benchmarks import contract
+from tools import check, lessons, site_pages
 
-RESULTS = sorted(path.name for path in (lessons.ROOT / "benchmarks/results").glob("*.json"))
-
-
-def cell(words: str) -> str:
-    """The source of the one cell with these words."""
-    cells = lessons.code_cells(lessons.read_md("choose_a_loader"))
-    [source] = [cell.source for cell in cells if words in cell.source]
-    return source
+NAME = "choose_a_loader"
+PLACES = {"memory", "a folder"}
+DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
 
 
-def results_files(repository: str):
-    """The lesson's function, as if the lesson were opened where `repository` is its address."""
-    names = {"Path": Path, "io": io, "urllib": urllib, "zipfile": zipfile}
-    names["REPOSITORY"] = repository
-    exec(cell("def results_files"), names)
-    return names["results_files"]
+def cells() -> list:
+    return lessons.code_cells(lessons.read_md(NAME))
 
 
-def zipped(folder: Path, content: dict[str, str]) -> None:
-    path = folder / "archive/refs/heads/main.zip"
-    path.parent.mkdir(parents=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in content.items():
-            archive.writestr(f"feed-jax-main/{name}", text)
+def source(words: str) -> str:
+    """The source of the one cell to copy with these words."""
+    [found] = [c.source for c in cells() if "copy" in lessons.tags(c) and words in c.source]
+    return found
 
 
-def test_results_are_read_beside_the_notebook(monkeypatch):
-    monkeypatch.chdir(lessons.NOTEBOOKS)
-    found = results_files("https://nowhere.invalid")()
-    assert sorted(Path(name).name for name in found) == RESULTS
+def is_results(cell) -> bool:
+    return "MEASURED = {" in cell.source
 
 
-def test_results_are_fetched_from_the_repository(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    content = {"benchmarks/results/cpu.json": "{}", "benchmarks/bench.py": "", "a.json": ""}
-    zipped(tmp_path, content)
-    found = results_files(tmp_path.as_uri())()
-    assert found == {"feed-jax-main/benchmarks/results/cpu.json": b"{}"}
+# The decision table --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", ["missing", "not a zip"])
-def test_one_sentence_where_the_results_cannot_be_fetched(monkeypatch, tmp_path, damage):
-    monkeypatch.chdir(tmp_path)
-    if damage == "not a zip":
-        zipped(tmp_path, {})
-        (tmp_path / "archive/refs/heads/main.zip").write_text("<html>not found</html>")
-    with pytest.raises(RuntimeError, match=r"main\.zip cannot be read .* clone it, or try again\."):
-        results_files(tmp_path.as_uri())()
+def rows_of_the_table() -> list[list[str]]:
+    text = lessons.md_path(NAME).read_text()
+    table = text.partition("## The short answer\n")[2].partition("\n### ")[0]
+    return [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
 
 
-def test_damaged_results_are_named():
-    names = {"results_files": lambda: {"cpu.json": b"{"}, "json": json, "LOADERS": {}}
-    with pytest.raises(RuntimeError, match=r"^cpu\.json is damaged: restore it\.$"):
-        exec(cell("MACHINES = {}"), names)
+def anchors(name: str) -> set[str]:
+    markdown = (c.source for c in lessons.read_md(name).cells if c.cell_type == "markdown")
+    text = re.sub(r"^```.*?^```", "", "\n\n".join(markdown), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
+    return {site_pages.slug(heading) for heading in headings}
 
 
-def test_results_of_some_lessons_only_are_left_out(capsys):
-    whole = json.dumps(
-        {"processor": "p", "cores": 2, "device": "cpu", "lessons": {"a": {"date": 1}}}
+def test_every_entry_of_the_decision_table_answers_in_words_and_leads_to_its_proof():
+    head, _, *body = rows_of_the_table()
+    assert len(head) == 6 and len(body) >= 12
+    for row in body:
+        assert len(row) == len(head), row
+        assert sum("**" in entry for entry in row[1:]) <= 1, f"{row[0]}: one is the best"
+        for entry in row[1:]:
+            said = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", entry)
+            assert re.match(rf"(\*\*)?(yes|no|not)\b|{DASH}[a-z]{{2,}}", said), f"{row[0]}: {entry}"
+            assert entry.startswith(DASH) or re.search(r"\]\((\w+\.ipynb)?#", entry), entry
+
+
+def test_every_link_to_a_lesson_leads_to_a_heading():
+    text = lessons.md_path(NAME).read_text()
+    links = set(re.findall(r"\]\((?:(\w+)\.ipynb)?(?:#([\w-]+))?\)", text))
+    assert len(links) > 40
+    for name, anchor in links:
+        assert not anchor or anchor in anchors(name or NAME), f"{name}#{anchor}"
+
+
+# The stream to copy --------------------------------------------------------------------------
+
+
+def numpy_batches(old: str = "", new: str = ""):
+    """The lesson's function, with `new` in place of `old`."""
+    names, text = {}, source("def numpy_batches")
+    assert old in text
+    exec("import numpy as np\n" + text.replace(old, new), names)
+    return names["numpy_batches"]
+
+
+@pytest.mark.parametrize("case", contract.CASES, ids=str)
+def test_the_stream_keeps_the_contract(case):
+    contract.check_case(numpy_batches(), case)
+
+
+def test_the_stream_carries_over_to_data_of_many_sizes():
+    cases.run(numpy_batches(), None, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("[seed, epoch]", "[seed]", "have the same order"),
+        ("[seed, epoch]", "[epoch]", "seeds 7 and 8 have the same order"),
+        ("place * batch_size :", "place :", "again"),
+        ("step == start or place == 0", "step == start", "have the same order"),
+        ("[process:batch_size:processes]", "[:batch_size]", r"\(30, 5\), not float32 \(10, 5\)"),
+        ("batch_size % processes", "False", "31 processes"),
+    ],
+)
+def test_a_broken_stream_is_refused(old, new, sentence):
+    case = contract.CASES[3]
+    with pytest.raises(contract.Refused, match=sentence):
+        contract.check_case(numpy_batches(old, new), case)
+
+
+# What keeps up -------------------------------------------------------------------------------
+
+
+def keeps_up(step: float, machine: dict) -> dict[str, str]:
+    names = {}
+    for defined in ("versions_of", "keeps_up"):
+        exec(source(f"def {defined}("), names)
+    return names["keeps_up"](step, machine)
+
+
+def measured(median: float) -> list[float]:
+    return [0.9 * median, median, 1.1 * median]
+
+
+def machine(factor: float = 1, workers=(1, 2)) -> dict:
+    memory = {
+        "Grain": {"short": measured(2_000 * factor), "images/s": measured(8_000 * factor)},
+        "Hugging Face": {"short": None, "images/s": measured(6_000 * factor)},
+        "NumPy": {"images/s": measured(10_000 * factor)},
+    }
+    photographs = {
+        "Grain": {f"{n}": {"images/s": measured(50 * n * factor)} for n in workers},
+        "Hugging Face": {f"{n}": {"images/s": measured(40 * n * factor)} for n in workers},
+    }
+    return {"memory": memory, "photographs": photographs}
+
+
+def test_a_slow_step_is_fed_by_the_least_effort():
+    assert keeps_up(30, machine()) == {
+        "memory": "from memory, enough: NumPy (take), Grain (short answer), Hugging Face (tuned).",
+        "a folder": "from a folder, enough: Grain (1 worker), Hugging Face (1 worker).",
+    }
+
+
+def test_the_slowest_repetition_has_to_be_enough():
+    said = keeps_up(1_900, machine())["memory"]  # between the slowest and the median
+    assert "Grain (tuned)" in said and "short answer" not in said
+
+
+def test_workers_are_counted_as_numbers():
+    many = machine(workers=(16, 2, 1))
+    assert "Grain (2 workers), Hugging Face (16 workers)" in keeps_up(80, many)["a folder"]
+
+
+def test_a_step_that_none_feeds_is_told_what_is_missing():
+    said = keeps_up(100_000, machine())
+    assert said.keys() == PLACES
+    assert said["memory"].endswith(
+        "none is enough. The fastest, NumPy (take), gives 10,000 images/s, or 10% of that."
     )
-    part = json.dumps({"lessons": {}})
-    found = {"part.json": part, "whole.json": whole}
-    names = {"results_files": lambda: found, "json": json, "LOADERS": {"a": "A"}}
-    exec(cell("MACHINES = {}"), names)
-    assert list(names["MACHINES"]) == ["p, 2 cores, JAX on cpu"]
-    assert "part.json is left out: its benchmark ran for some" in capsys.readouterr().out
+    assert "The fastest, Grain (2 workers), gives 100 images/s" in said["a folder"]
+
+
+def test_machines_answer_for_themselves():
+    slow, fast = (keeps_up(5_000, machine(factor)) for factor in (0.1, 100))
+    assert "none is enough" in slow["memory"] and "none is enough" in slow["a folder"]
+    assert "Grain (short answer)" in fast["memory"] and "Grain (2 workers)" in fast["a folder"]
+
+
+@pytest.mark.parametrize("step", [0, -1, float("nan")])
+def test_a_step_without_a_speed_is_refused(step):
+    with pytest.raises(ValueError, match=rf"takes {step} images/s"):
+        keeps_up(step, machine())
+
+
+# The page with other results -----------------------------------------------------------------
+
+
+def stored() -> dict:
+    """The results that the page holds."""
+    [cell] = filter(is_results, cells())
+    [assigned] = ast.parse(cell.source).body
+    return ast.literal_eval(assigned.value)
+
+
+def of_two_machines() -> dict:
+    """One as it is stored, and one with other numbers of workers, without a short answer."""
+    results = stored()
+    other = copy.deepcopy(next(iter(results.values())))
+    other["memory"]["Grain"]["short"] = None
+    for found in other["photographs"].values():
+        one = found["1"]
+        found.clear()
+        for workers in (1, 4, 16):
+            rates = {kind: [workers * v for v in one[kind]] for kind in ("images/s", "one for all")}
+            found[f"{workers}"] = one | rates
+    return dict(list(results.items())[:1]) | {"another, 16 cores, JAX on gpu": other}
+
+
+@pytest.fixture
+def run_page():
+    """Runs the page's cells, all but the trap, with these results. Returns the figures' axes."""
+    import matplotlib.pyplot as plt
+
+    def run(results: dict) -> list[int]:
+        names, axes = {"__name__": "page"}, []
+        for cell in cells():
+            if is_results(cell):
+                names["MEASURED"] = results
+            elif "trap" not in lessons.tags(cell):
+                exec(compile(check.python(cell), NAME, "exec"), names)
+            axes += [len(plt.figure(number).axes) for number in plt.get_fignums()]
+            plt.close("all")
+        return axes
+
+    plt.switch_backend("agg")
+    with plt.rc_context():
+        yield run
+    plt.close("all")
+
+
+def test_the_page_runs_with_several_machines(run_page, capsys):
+    results = of_two_machines()
+    axes = run_page(results)
+    said = capsys.readouterr().out
+    assert len(axes) == 7 and all(count % len(results) == 0 for count in axes)
+    for name in results:
+        assert said.count(name) >= len(axes)
+    assert re.search(r"^  Grain +16 ", said, re.MULTILINE)
+
+
+def test_the_page_runs_with_one_machine(run_page):
+    results = of_two_machines()
+    results.popitem()
+    assert len(run_page(results)) == 7
+
+
+# Where in the results of a machine, what is put there: a sentence of the page would be wrong.
+CONTRADICTIONS = {
+    "tuned as slow as first": (("memory", "Grain", "images/s"), [9, 10, 11]),
+    "photographs as fast as memory": (("photographs", "Grain", "1", "images/s"), [1e9] * 3),
+    "workers that do not pay": (("photographs", "Grain", "2", "images/s"), [1, 1, 1]),
+    "slow windows": (("tokens", "share"), [0.1, 0.2, 0.3]),
+    "reading ahead in vain": (("storage", "one"), [1e9] * 3),
+    "a large Grain": (("start", "Grain", "disk MB"), 10**6),
+    "a share of nothing": (("sizes", "batch 32 of 28x28", "Grain"), [0, 0, 0]),
+    "growth that costs": (("growth", "Grain", "16", "time"), 50),
+}
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_a_proof_refuses_results_that_contradict_its_sentence(run_page, case):
+    (*path, last), value = CONTRADICTIONS[case]
+    results = stored()
+    place = next(iter(results.values()))
+    for key in path:
+        place = place[key]
+    assert last in place
+    place[last] = value
+    with pytest.raises(AssertionError):
+        run_page(results)
+
+
+# The address of the repository ---------------------------------------------------------------
 
 
 def test_address_is_that_of_conf_py():
-    address = re.search(r'^REPOSITORY = (".*")$', cell("LOADERS = {"), re.MULTILINE)[1]
+    text = lessons.md_path("language_model_data").read_text()
+    address = re.search(r'^REPOSITORY = (".*")$', text, re.MULTILINE)[1]
     assert f"REPOSITORY = {address}\n" in (lessons.ROOT / "conf.py").read_text()
     assert ast.literal_eval(address).startswith("https://github.com/")
-    assert f"REPOSITORY = {address}\n" in lessons.md_path("language_model_data").read_text()
-
-
-def test_every_entry_of_the_decision_table_leads_to_its_proof():
-    text = lessons.md_path("choose_a_loader").read_text()
-    table = text.partition("## Decide\n")[2].partition("\n### ")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
-    head, _, *body = rows
-    assert len(head) == 5 and len(body) >= 10
-    for row in body:
-        assert len(row) == 5
-        for entry in row[1:]:
-            assert re.search(r"\]\((https://|#|\w+\.ipynb#)", entry), entry
