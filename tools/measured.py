@@ -42,7 +42,7 @@ def source(folder: Path = RESULTS) -> str:
         )
     whole.sort(key=lambda results: results["device"] == "cpu")  # a GPU comes first
     text = "\n".join(wrapped({name_of(results): summary(results) for results in whole}))
-    return f'MEASURED = json.loads("""\n{text}\n""")'
+    return f'MEASURED = json.loads(r"""\n{text}\n""")'
 
 
 def name_of(results: dict) -> str:
@@ -167,8 +167,8 @@ def shares(figures: dict, of: str, to: str) -> list[float]:
 def wrapped(value: dict) -> list[str]:
     """JSON in lines of at most WIDTH columns, broken behind commas that are in no string."""
     lines = [""]
-    for part in re.findall(r'(?:"[^"]*"|[^",])+,?', json.dumps(value)):
-        if len(lines[-1]) + len(part) > WIDTH:
+    for part in re.findall(r'(?:"(?:\\.|[^"\\])*"|[^",])+,?', json.dumps(value)):
+        if lines[-1] and len(lines[-1]) + len(part) > WIDTH:
             lines.append("")
         lines[-1] += part if lines[-1] else part.lstrip()
     return [line.rstrip() for line in lines]
