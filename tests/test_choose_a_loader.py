@@ -57,7 +57,8 @@ def test_every_entry_of_the_decision_table_answers_in_words_and_leads_to_its_pro
         assert sum("**" in entry for entry in row[1:]) <= 1, f"{row[0]}: one is the best"
         for entry in row[1:]:
             said = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", entry)
-            assert re.match(rf"(\*\*)?(yes|no|not)\b|{DASH}[a-z]{{2,}}", said), f"{row[0]}: {entry}"
+            begins = rf"(\*\*)?(yes|no|not)\b|{DASH}[a-z]{{2,}}"
+            assert re.match(begins, said), f"{row[0]}: {entry}"
             assert entry.startswith(DASH) or re.search(r"\]\((\w+\.ipynb)?#", entry), entry
 
 
@@ -97,7 +98,7 @@ def test_the_stream_carries_over_to_data_of_many_sizes():
         ("place * batch_size :", "place :", "again"),
         ("step == start or place == 0", "step == start", "have the same order"),
         ("[process:batch_size:processes]", "[:batch_size]", r"\(30, 5\), not float32 \(10, 5\)"),
-        ("batch_size % processes", "False", "31 processes"),
+        (" or batch_size % processes", "", "31 processes"),
     ],
 )
 def test_a_broken_stream_is_refused(old, new, sentence):
@@ -135,8 +136,10 @@ def machine(factor: float = 1, workers=(1, 2)) -> dict:
 
 def test_a_slow_step_is_fed_by_the_least_effort():
     assert keeps_up(30, machine()) == {
-        "memory": "from memory, enough: NumPy (take), Grain (short answer), Hugging Face (tuned).",
-        "a folder": "from a folder, enough: Grain (1 worker), Hugging Face (1 worker).",
+        "memory": "28x28 images from memory, enough: NumPy (take), Grain (short answer), "
+        "Hugging Face (tuned).",
+        "a folder": "small photographs from a folder, enough: Grain (1 worker), "
+        "Hugging Face (1 worker).",
     }
 
 
@@ -154,9 +157,9 @@ def test_a_step_that_none_feeds_is_told_what_is_missing():
     said = keeps_up(100_000, machine())
     assert said.keys() == PLACES
     assert said["memory"].endswith(
-        "none is enough. The fastest, NumPy (take), gives 10,000 images/s, or 10% of that."
+        "none is enough. The fastest, NumPy (take), gives 9,000 images/s, or 9.0% of that."
     )
-    assert "The fastest, Grain (2 workers), gives 100 images/s" in said["a folder"]
+    assert "The fastest, Grain (2 workers), gives 90 images/s" in said["a folder"]
 
 
 def test_machines_answer_for_themselves():
@@ -167,7 +170,7 @@ def test_machines_answer_for_themselves():
 
 @pytest.mark.parametrize("step", [0, -1, float("nan")])
 def test_a_step_without_a_speed_is_refused(step):
-    with pytest.raises(ValueError, match=rf"takes {step} images/s"):
+    with pytest.raises(ValueError, match=rf"^No step takes {step} images/s"):
         keeps_up(step, machine())
 
 
