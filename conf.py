@@ -25,6 +25,7 @@ extensions = [
     "myst_nb",
     "sphinx_copybutton",
     "sphinx_sitemap",
+    "sphinxext.opengraph",
     "notfound.extension",
     "tools.site_pages",
 ]
@@ -39,6 +40,7 @@ nb_output_stderr = "error"
 nb_merge_streams = True
 nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
+copybutton_selector = "div.highlight-python pre, div.highlight-sh pre"  # code, not outputs
 
 html_theme = "sphinx_book_theme"
 html_title = "Feed JAX"
@@ -52,6 +54,12 @@ html_use_index = False  # the glossary is the index
 sitemap_url_scheme = "{link}"
 sitemap_show_lastmod = False  # a shallow clone has no dates
 sitemap_excludes = ["404.html", "search.html"]
+# What others show beside a link to a page.
+ogp_site_url = html_baseurl
+ogp_image = "_static/card.png"
+ogp_image_alt = "Feed JAX: from your data to a model that trains without waiting for it"
+ogp_enable_meta_description = True
+ogp_social_cards = {"enable": False}  # one picture for all pages
 notfound_urls_prefix = urlsplit(html_baseurl).path
 notfound_context = {
     "title": "Page not found",
@@ -67,7 +75,7 @@ html_theme_options = {
     "use_issues_button": True,
     "use_download_button": True,
     "launch_buttons": {"colab_url": "https://colab.research.google.com"},
-    "show_toc_level": 2,
+    "show_toc_level": 1,  # the contents open below the section that is read
     "navbar_persistent": [],  # the sidebar has the search field
     "extra_footer": "<p>MNIST: Yann LeCun and Corinna Cortes, "
     '<a href="https://creativecommons.org/licenses/by-sa/3.0/">CC BY-SA 3.0</a>. Photographs: '

@@ -164,7 +164,7 @@ def test_a_job_that_may_write_runs_neither_a_package_nor_the_project():
             writes += 1
             commands = " ".join(step.get("run", "") for step in job["steps"])
             assert not re.search(r"\b(python|pip|tox|uv|bash|sh|make)\b|\./", commands)
-    assert writes == 2  # the site's and the weekly pull request's
+    assert writes == 3  # the site's, the weekly pull request's and the release's
 
 
 def test_what_the_weekly_job_found_reaches_the_files_that_it_is_for_only():

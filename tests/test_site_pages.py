@@ -1,6 +1,7 @@
 """What the site says of the lessons follows from the notebooks and from recorded runs."""
 
 import json
+import re
 
 import nbformat
 import pytest
@@ -69,24 +70,39 @@ def test_a_lesson_that_changed_since_says_so(monkeypatch):
     figures = {"passed": 5, "skipped": 1, "seconds": 61.2, "date": "2026-11-22"}
     figures |= {"versions": {"jax": "0.10.2"}}
     run = {"grain": figures | {"digest": digest}}
-    monkeypatch.setattr(site_pages, "runs", lambda: [("A machine, no GPU", "Python 3.11", run)])
-    said = "A machine, no GPU: 5 cells in 61 s (Python 3.11, JAX 0.10.2, 2026-11-22"
-    assert f"{said})" in site_pages.line("grain")
+    found = [("A machine, no GPU", "Python 3.11", run)]
+    monkeypatch.setattr(site_pages, "runs", lambda: found)
+    said = "on 2026-11-22: 5 cells hold with Python 3.11 and JAX 0.10.2 on A machine, no GPU; "
+    assert f"**Checked** {said}1 wait for a GPU." in site_pages.line("grain")
     tables = "\n".join(site_pages.checked())
-    assert "notebooks/grain.ipynb) | 5 | 1 | 61 | 2026-11-22 |" in tables
+    assert "notebooks/grain.ipynb) | 5, 1 skipped, 61 s, 2026-11-22 |" in tables
     assert tables.count("not yet |") == len(lessons.names()) - 1
     assert "No run on a GPU is recorded yet" in tables
 
     run["grain"]["digest"] = "of another notebook"
-    assert f"{said}, before its last change)" in site_pages.line("grain")
-    assert "61 | 2026-11-22, changed since |" in "\n".join(site_pages.checked())
+    assert "on 2026-11-22, before its last change: 5 cells" in site_pages.line("grain")
+    assert "2026-11-22, changed since |" in "\n".join(site_pages.checked())
 
-    other = "Another, no GPU", "Python 3.11", {"grain": figures | {"digest": digest}}
-    monkeypatch.setattr(
-        site_pages, "runs", lambda: [("A machine, no GPU", "Python 3.11", run), other]
+    older = {"grain": figures | {"digest": digest, "date": "2026-11-01"}}
+    found.append(("A GPU", "Python 3.11", older))  # what holds for the page comes first
+    assert "on 2026-11-01: 5 cells hold with Python 3.11 and JAX 0.10.2 on A GPU" in (
+        site_pages.line("grain")
     )
-    line = site_pages.line("grain")  # the run that holds for the page comes first
-    assert line.index("Another") < line.index("A machine") < line.index("before its last change")
+    found.append(("Another, no GPU", "Python 3.13", run | {"grain": older["grain"]}))
+    assert "Python 3.13" in site_pages.line("grain"), "of the same day the newest Python counts"
+    assert "No run on a GPU" not in "\n".join(site_pages.checked())
+    assert "Not checked yet" in site_pages.line("many_devices")
+
+
+def test_the_pythons_of_a_machine_stand_side_by_side(monkeypatch):
+    figures = {"passed": 5, "skipped": 0, "seconds": 60, "date": "2026-11-22", "digest": ""}
+    run = {"grain": figures | {"versions": {"jax": "0.10.2"}}}
+    found = [("A machine, no GPU", f"Python 3.{minor}", run) for minor in (11, 13)]
+    monkeypatch.setattr(site_pages, "runs", lambda: found)
+    page = "\n".join(site_pages.checked())
+    assert page.count("## A machine, no GPU") == 1
+    assert "| lesson | Python 3.11 | Python 3.13 |" in page
+    assert "Python 3.13: 5 cells in 1 minutes, with jax 0.10.2." in page
 
 
 def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
@@ -115,17 +131,20 @@ def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
     assert said().endswith(
         f"{count - 3} of {count} lessons hold whole. "
         "What differs: 1 of 31 cells of [](notebooks/grain.ipynb). "
-        "Not run with them since the last change: [](notebooks/dlpack_zero_copy.ipynb), "
-        "[](notebooks/many_devices.ipynb)."
+        "Not run with them since the last change: [](notebooks/many_devices.ipynb), "
+        "[](notebooks/dlpack_zero_copy.ipynb)."
     )
 
 
-def test_the_line_stands_under_the_title_and_the_cells_stay_as_they_are():
-    stored = json.loads(lessons.notebook_path("grain").read_text())
-    shown = json.loads(site_pages.with_line(json.dumps(stored), "grain"))
-    first = shown["cells"][0]["source"].split("\n")
-    assert first[:3] == ["# Feed JAX from Grain", "", "{.checked}"]
-    assert first[3].startswith("**Checked** on ")
+@pytest.mark.parametrize("name", lessons.names())
+def test_the_line_stands_below_the_box_and_all_else_stays_as_it_is(name):
+    stored = json.loads(lessons.notebook_path(name).read_text())
+    shown = json.loads(site_pages.with_line(json.dumps(stored), name))
+    first, line = shown["cells"][0]["source"], site_pages.line(name)
+    before, after = first.split(f"\n\n{line}\n\n")
+    box = before.split("\n\n")[-1]
+    assert box.startswith("> **What you will learn.**") and "> **Hardware.**" in box
+    assert f"{before}\n\n{after}".strip() == "".join(stored["cells"][0]["source"]).strip()
     assert shown["cells"][1:] == stored["cells"][1:]
 
 
@@ -185,6 +204,26 @@ def test_a_proof_has_no_mark_where_no_record_is_of_this_notebook(folded, digest)
     assert "holds" not in proof.metadata.tags
 
 
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [
+        ("import jax\n\nprint(jax.__version__)", "Imports"),
+        ("import sys\n\nif sys:\n    %pip install -q grain\nimport grain", "Imports"),
+        ("from torchvision.datasets import MNIST\n\nx = MNIST('data')", "Imports and data"),
+        ("import jax\n\n\ndef f():\n    pass", None),
+        ("x = 1\nimport jax", None),
+        ("%%writefile a.py\nimport jax", None),
+    ],
+)
+def test_imports_are_folded_and_what_they_print_stays(tiny, source, title):
+    cell = code(source, metadata={"tags": ["setup"]}, outputs=printed("1"))
+    tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
+    shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
+    assert prompts(shown.cells) == [title]
+    assert shown.cells[0].metadata.tags == ["setup", *["hide-input"] * bool(title)]
+    assert shown.cells[0].source == source
+
+
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
     trap = code("boom()", metadata={"tags": ["trap"]}, outputs=printed("TypeError: no\n"))
     notebook = nbformat.v4.new_notebook(
@@ -229,3 +268,44 @@ def test_committed_records_are_of_whole_lessons():
     for run in runs:
         assert set(run) <= set(lessons.names())
         assert all(figures["passed"] and figures["seconds"] for figures in run.values())
+
+
+TROUBLES = (lessons.ROOT / "pages" / "troubleshooting.md").read_text()
+ROWS = re.findall(
+    r"^\| (.+) \| (.+) \| \[.+\]\(\.\./notebooks/(\w+)\.ipynb#(.+)\) \|$", TROUBLES, re.MULTILINE
+)
+
+
+def test_the_table_of_troubles_leads_to_every_section_that_has_a_trap():
+    listed = {(name, anchor) for *_, name, anchor in ROWS}
+    for name in lessons.names():
+        for heading, *_ in site_pages.traps_of(lessons.read_notebook(name)):
+            assert (name, site_pages.slug(heading)) in listed, "pages/troubleshooting.md lacks it"
+
+
+def test_a_message_in_the_table_of_troubles_stands_in_the_lesson():
+    messages = [(see, name) for see, _, name, _ in ROWS if "{index}" in see]
+    assert len(messages) > 20
+    for see, name in messages:
+        message = re.search(r"\{index\}`!(.+)`", see)[1].removeprefix("jax.")
+        assert message in json.dumps(lessons.read_notebook(name)), message
+
+
+def test_a_section_with_two_traps_is_told_once():
+    page = "\n\n".join(site_pages.traps())
+    for part in page.split("\n\n## "):
+        headings = re.findall(r"^### (.+)$", part, re.MULTILINE)
+        assert len(headings) == len(set(headings))
+
+
+def test_every_word_of_the_glossary_leads_to_where_it_is_shown():
+    glossary = (lessons.ROOT / "pages" / "glossary.md").read_text()
+    entries = re.findall(
+        r"^(\S.*)\n((?:  .*\n)+)", glossary.split("```{glossary}")[1], re.MULTILINE
+    )
+    assert len(entries) > 40
+    assert [word for word, text in entries if "](" not in text] == []
+    words = [word.lower() for word, _ in entries]
+    assert words == sorted(words)
+    missing = {"pytree", "trace", "compile", "tfrecord", "element", "ragged", "stateless"}
+    assert missing < set(words)

@@ -174,22 +174,11 @@ def check_contract(notebook: NotebookNode) -> Iterator[str]:
             yield f"asserts in code cell {number}, which readers copy: move it to a proof below"
 
 
-def python(cell: NotebookNode) -> ast.Module:
-    """The syntax tree of a cell, without IPython's magics. Empty where the cell is no Python."""
-    source = (
-        cell.source.partition("\n")[2] if cell.source.startswith("%%writefile") else cell.source
-    )
-    try:
-        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
-    except SyntaxError:
-        return ast.Module([], [])
-
-
 def asserts(cell: NotebookNode) -> bool:
     """Whether a cell that a reader copies asserts."""
     if MAY_ASSERT & set(lessons.tags(cell)):
         return False
-    return any(isinstance(node, ast.Assert) for node in ast.walk(python(cell)))
+    return any(isinstance(node, ast.Assert) for node in ast.walk(lessons.python(cell)))
 
 
 def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
@@ -198,26 +187,17 @@ def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
     for number, cell in enumerate(cells):
         if cell.source.startswith("%%writefile"):
             continue
-        table = symtable.symtable(ast.unparse(python(cell)), "cell", "exec")
+        table = symtable.symtable(ast.unparse(lessons.python(cell)), "cell", "exec")
         binds = {
             symbol.get_name()
             for symbol in table.get_symbols()
             if symbol.is_assigned() or symbol.is_imported()
         }
         if is_visible(cell):
-            for name in sorted(names_used(table) - binds):
+            for name in sorted(lessons.names_used(table) - binds):
                 if from_proof.get(name):
                     yield number, name
         from_proof |= dict.fromkeys(binds, lessons.folded(cell))
-
-
-def names_used(table: symtable.SymbolTable) -> set[str]:
-    """The global names that a cell or a function in it reads."""
-    top = table.get_type() == "module"
-    found = {
-        s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())
-    }
-    return found.union(*map(names_used, table.get_children()))
 
 
 def check_prose(markdown: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What the tools and conftest.py know about a lesson: its files, tags and stamps."""
 
+import ast
 import functools
 import hashlib
 import importlib.util
@@ -7,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import symtable
 import sys
 from pathlib import Path
 
@@ -129,6 +131,26 @@ def title(cell: NotebookNode) -> tuple[str, str]:
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def python(cell: NotebookNode) -> ast.Module:
+    """The syntax tree of a cell, without IPython's magics. Empty where the cell is no Python."""
+    source = (
+        cell.source.partition("\n")[2] if cell.source.startswith("%%writefile") else cell.source
+    )
+    try:
+        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def names_used(table: symtable.SymbolTable) -> set[str]:
+    """The global names that code or a function in it reads."""
+    top = table.get_type() == "module"
+    found = {
+        s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())
+    }
+    return found.union(*map(names_used, table.get_children()))
 
 
 def has_pipeline(name: str) -> bool:

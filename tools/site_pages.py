@@ -1,21 +1,24 @@
 """What the site says beside the lessons: taken from the notebooks, and from records of test runs.
 
-A Sphinx extension. It replaces `<!-- checked -->`, `<!-- colab -->` and `<!-- traps -->` on the
-pages, puts under the title of each lesson where and when it was checked, and folds proofs and
-solutions to their titles.
+A Sphinx extension. It replaces marks such as `<!-- checked -->` on the
+pages, says below the box of each lesson where and when it was checked, and folds imports, proofs
+and solutions to their titles.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
 
-from tools import lessons
+from tools import as_text, copies, front_page, lessons, same_section
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
 HOLDS = "\N{CHECK MARK} Holds:"
 GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
 COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
@@ -24,7 +27,8 @@ COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", write)
     app.connect("env-get-outdated", outdated)
-    app.connect("html-page-context", name_folds)
+    app.connect("html-page-context", mend)
+    app.connect("build-finished", write_texts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -37,9 +41,18 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what is generated into the source of a page, before Sphinx parses it."""
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
-        source[0] = with_folds(with_line(source[0], name), name)
+        source[0] = with_copies(with_others(with_folds(with_line(source[0], name), name), name))
     elif page == "index":
-        source[0] = source[0].replace("<!-- colab -->", colab("notebooks"))
+        results = front_page.measured()
+        for mark, text in {
+            "claim": front_page.claim(results),
+            "picture": front_page.picture(results),
+            "code": ten_lines(),
+            "runs": in_one_line(),
+            "sections": same_section.table(),
+            "colab": colab("notebooks"),
+        }.items():
+            source[0] = source[0].replace(f"<!-- {mark} -->", text)
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
         source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
@@ -47,10 +60,19 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace("<!-- traps -->", "\n\n".join(traps()))
 
 
-def name_folds(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Let a screen reader say the words of a fold. myst-nb covers them with a label for all."""
+def mend(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Let a screen reader say the words of a fold. myst-nb covers them with a label for all.
+
+    And let the mark of a word in the index hold the word, which the search shows as what it found.
+    """
     if body := context.get("body"):
-        context["body"] = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
+        body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
+        context["body"] = INDEXED.sub(r"\1\2</span>", body)
+
+
+def write_texts(app: Sphinx, exception: Exception | None) -> None:
+    if app.builder.format == "html" and not exception:
+        as_text.write(Path(app.outdir), app.config.html_baseurl)
 
 
 def runs() -> Iterator[tuple[str, str, dict]]:
@@ -64,29 +86,80 @@ def runs() -> Iterator[tuple[str, str, dict]]:
 
 
 def with_line(text: str, name: str) -> str:
-    """The text of a notebook, with a line under its title."""
+    """The text of a notebook, with a line below the box that says what the lesson needs."""
     notebook = json.loads(text)
     first = notebook["cells"][0]
-    title, _, rest = "".join(first["source"]).partition("\n")
-    first["source"] = f"{title}\n\n{line(name)}\n{rest}"
+    source = "".join(first["source"])
+    *_, box = re.finditer(r"(?:^>.*\n)+", f"{source}\n", re.MULTILINE)
+    before, after = source[: box.end()].rstrip("\n"), source[box.end() :].lstrip("\n")
+    first["source"] = f"{before}\n\n{line(name)}\n\n{after}"
     return json.dumps(notebook)
 
 
 def with_folds(text: str, name: str) -> str:
-    """The text of a notebook in which proofs and solutions are folded to their titles."""
+    """The text of a notebook in which imports, proofs and solutions are folded to their titles."""
     notebook = nbformat.reads(text, as_version=4)
     holds = where_it_holds(name)
-    for cell in filter(lessons.folded, lessons.code_cells(notebook)):
-        title, cell.source = lessons.title(cell)
-        opened = title.replace("Show", "Hide", 1)
-        if "proof" in lessons.tags(cell):
-            said = verdict(cell, holds)
-            title = opened = title.replace("Proof:", said, 1)
-            cell.metadata.tags += ["holds"] if said == HOLDS else []  # a class, for the colour
-        options = cell.metadata.setdefault("mystnb", {})
-        options.update(code_prompt_show=title, code_prompt_hide=opened)
-        cell.metadata.tags.append("hide-cell")
+    for cell in lessons.code_cells(notebook):
+        if lessons.folded(cell):
+            title, cell.source = lessons.title(cell)
+            opened = title.replace("Show", "Hide", 1)
+            if "proof" in lessons.tags(cell):
+                said = verdict(cell, holds)
+                title = opened = title.replace("Proof:", said, 1)
+                cell.metadata.tags += ["holds"] if said == HOLDS else []  # a class, for the colour
+            fold(cell, "hide-cell", title, opened)
+        elif title := title_of_imports(cell):
+            fold(cell, "hide-input", title, title)
     return nbformat.writes(notebook)
+
+
+def with_others(text: str, name: str) -> str:
+    """The text of a notebook with links below a heading to the same section of other loaders."""
+    notebook = nbformat.reads(text, as_version=4)
+
+    def with_line_below(heading: re.Match) -> str:
+        line_below = same_section.others(name, slug(heading[2]))
+        return f"{heading[0]}\n\n{line_below}" if line_below else heading[0]
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = HEADING.sub(with_line_below, cell.source)
+    return nbformat.writes(notebook)
+
+
+def with_copies(text: str) -> str:
+    """The text of a notebook in which code to copy is also there with all that it needs, folded."""
+    notebook = nbformat.reads(text, as_version=4)
+    blocks = copies.blocks(notebook)
+    for number, cell in reversed([*enumerate(lessons.code_cells(notebook))]):
+        if number in blocks:
+            below = folded_block(blocks[number])
+            place = next(i for i, other in enumerate(notebook.cells) if other is cell)
+            notebook.cells.insert(place + 1, nbformat.v4.new_markdown_cell(below))
+    return nbformat.writes(notebook)
+
+
+def fold(cell: NotebookNode, tag: str, title: str, opened: str) -> None:
+    """`opened`: the words of the fold while it is open."""
+    options = cell.metadata.setdefault("mystnb", {})
+    options.update(code_prompt_show=title, code_prompt_hide=opened)
+    cell.metadata.tags.append(tag)
+
+
+def title_of_imports(cell: NotebookNode) -> str:
+    """What a setup cell that begins with imports and defines nothing is folded to, or nothing.
+
+    Readers look for the answer, which stands below. What such a cell prints stays.
+    """
+    if "setup" not in lessons.tags(cell) or "hide-input" in lessons.tags(cell):
+        return ""
+    body = lessons.python(cell).body
+    kinds = {type(node) for node in body}
+    begins = body and isinstance(body[0], ast.Import | ast.ImportFrom)
+    if not begins or kinds & {ast.FunctionDef, ast.ClassDef} or cell.source.startswith("%%"):
+        return ""
+    return "Imports and data" if ast.Assign in kinds else "Imports"
 
 
 def where_it_holds(name: str) -> set[str]:
@@ -104,58 +177,102 @@ def verdict(cell: NotebookNode, holds: set[str]) -> str:
 
 
 def line(name: str) -> str:
-    said = {}
+    """Where and when the lesson passed: the newest run, if possible of the page as it stands."""
     digest = lessons.digest(lessons.read_notebook(name))
+    link = "[What is checked](../pages/checked.md)."
+    found = [(run[name], machine, python) for machine, python, run in runs() if name in run]
+    if not found:
+        return f"{{.checked}}\n**Not checked yet** on any machine. {link}"
 
-    def changed_since(recorded):
-        return recorded[2].get(name, {}).get("digest") != digest
+    def newest(recorded):
+        figures, _, python = recorded
+        return figures["digest"] == digest, figures["date"], python
 
-    for recorded in sorted(runs(), key=changed_since):
-        machine, python, run = recorded
-        if figures := run.get(name):
-            changed = ", before its last change" if changed_since(recorded) else ""
-            said.setdefault(machine, []).append(
-                f"{figures['passed']} cells in {figures['seconds']:.0f} s "
-                f"({python}, JAX {figures['versions']['jax']}, {figures['date']}{changed})"
-            )
-    passed = "; ".join(f"{machine}: {', '.join(found)}" for machine, found in said.items())
-    link = "[What is checked](../pages/checked.md)"
-    return f"{{.checked}}\n**Checked** on {passed or 'no machine yet'}. {link}"
+    figures, machine, python = max(found, key=newest)
+    changed = "" if figures["digest"] == digest else ", before its last change"
+    waits = f"; {figures['skipped']} wait for a GPU" if figures["skipped"] else ""
+    return (
+        f"{{.checked}}\n**Checked** on {figures['date']}{changed}: {figures['passed']} cells hold "
+        f"with {python} and JAX {figures['versions']['jax']} on {machine}{waits}. {link}"
+    )
 
 
 def checked() -> Iterator[str]:
-    """The lines of the page: a table for each machine and Python."""
+    """The lines of the page: a table for each machine, with a column for each Python."""
     digests = {name: lessons.digest(lessons.read_notebook(name)) for name in lessons.in_order()}
-    on_gpu = False
+    machines = {}
     for machine, python, run in runs():
-        on_gpu |= "no GPU" not in machine
+        machines.setdefault(machine, {})[python] = run
+    for machine, of_pythons in machines.items():
+        yield f"## {machine}"
+        yield (
+            "How many cells passed, in how many seconds, and when. "
+            f"Cells that need a GPU {'are skipped' if 'no GPU' in machine else 'run too'}."
+        )
         rows = [
-            "| lesson | cells that passed | for a GPU, skipped | seconds | date |",
-            "| --- | ---: | ---: | ---: | --- |",
+            f"| lesson | {' | '.join(of_pythons)} |",
+            f"| --- |{' --- |' * len(of_pythons)}",
         ]
         for name, digest in digests.items():
-            link = f"| [](../notebooks/{name}.ipynb)"
-            if figures := run.get(name):
-                changed = "" if figures["digest"] == digest else ", changed since"
-                counts = f"{figures['passed']} | {figures['skipped']} | {figures['seconds']:.0f}"
-                rows.append(f"{link} | {counts} | {figures['date']}{changed} |")
-            else:
-                rows.append(f"{link} | | | | not yet |")
-        total = sum(figures["passed"] for figures in run.values())
-        seconds = sum(figures["seconds"] for figures in run.values())
-        versions = {tuple(figures["versions"].items()) for figures in run.values()}
-        for found in sorted(versions):
-            rows.append("")
-            rows.append("Versions: " + ", ".join(f"{name} {version}" for name, version in found))
-        yield f"## {machine}, {python}"
-        yield f"{total} cells in {seconds / 60:.0f} minutes."
-        yield "\n".join(rows) + "."
-    if not on_gpu:
+            said = [entry(run.get(name), digest) for run in of_pythons.values()]
+            rows.append(f"| [](../notebooks/{name}.ipynb) | {' | '.join(said)} |")
+        yield "\n".join(rows)
+        for python, run in of_pythons.items():
+            total = sum(figures["passed"] for figures in run.values())
+            minutes = sum(figures["seconds"] for figures in run.values()) / 60
+            versions = {tuple(figures["versions"].items()) for figures in run.values()}
+            named = "; ".join(
+                ", ".join(f"{name} {version}" for name, version in found)
+                for found in sorted(versions)
+            )
+            yield f"{python}: {total:,} cells in {minutes:.0f} minutes, with {named}."
+    if all("no GPU" in machine for machine in machines):
         yield "## On a GPU"
         yield (
             "No run on a GPU is recorded yet. Cells that need one have no output, and say so; "
             "everything else on the pages holds without one."
         )
+
+
+def entry(figures: dict | None, digest: str) -> str:
+    """What the table says of a lesson: its figures, and whether they are of the page as it is."""
+    if not figures:
+        return "not yet"
+    changed = "" if figures["digest"] == digest else ", changed since"
+    skipped = f", {figures['skipped']} skipped" if figures["skipped"] else ""
+    return f"{figures['passed']}{skipped}, {figures['seconds']:.0f} s, {figures['date']}{changed}"
+
+
+def in_one_line() -> str:
+    """What is checked how, on which hardware, and what not yet."""
+    found = [(machine, python) for machine, python, _ in runs()]
+    pythons = " and ".join(sorted({python.removeprefix("Python ") for _, python in found}))
+    gpus = sorted({machine for machine, _ in found if "no GPU" not in machine})
+    where = f"on {', '.join(gpus)} and on CPUs" if gpus else "on CPUs only so far, never on a GPU"
+    return (
+        "Every lesson is run from its first cell to its last, and every printed output is "
+        "[compared with the page](pages/checked.md): facts to the letter, measurements masked, "
+        f"pictures by the data that they show; on Linux with Python {pythons}, {where}."
+    )
+
+
+def ten_lines() -> str:
+    """Code of a lesson, where it comes from, and the same with all that it needs."""
+    lesson, code = f"notebooks/{front_page.SHOWN}.ipynb", front_page.code()
+    blocks = copies.blocks(lessons.read_notebook(front_page.SHOWN)).values()
+    [block] = [block for block in blocks if code in block]
+    return (
+        f"From [](<{lesson}>), where it is tested:\n\n```python\n{code}\n```\n\n"
+        f"{folded_block(block)}\n\n"
+        f"[The whole program]({lesson}#the-short-answer) has the dataset, the model and the loop."
+    )
+
+
+def folded_block(block: str) -> str:
+    return (
+        '<details class="with-imports"><summary>Copy it with its imports</summary>\n\n'
+        f"```python\n{block}\n```\n\n</details>"
+    )
 
 
 def colab(notebooks: str) -> str:
@@ -188,18 +305,20 @@ def traps() -> Iterator[str]:
     """For each lesson its traps: what they print, the cause, and the way out."""
     seen = set()
     for name in lessons.in_order():
-        notebook = lessons.read_notebook(name)
+        notebook, last = lessons.read_notebook(name), None
         yield f"## {HEADING.match(notebook.cells[0].source)[2]}"
         for heading, message, prose in traps_of(notebook):
             if (message, prose) in seen:  # a shared cell: told once
                 continue
             seen.add((message, prose))
-            yield f"### {heading}"
+            if heading != last:  # one section may have several traps
+                yield f"### {heading}"
+                yield f"[In the lesson](../notebooks/{name}.ipynb#{slug(heading)})"
+            last = heading
             if message:
                 yield f"```text\n{message}\n```"
             here = re.sub(r"\]\(#", f"](../notebooks/{name}.ipynb#", prose)
             yield re.sub(r"\]\((\w+\.ipynb)", r"](../notebooks/\1", here)
-            yield f"[In the lesson](../notebooks/{name}.ipynb#{slug(heading)})"
 
 
 def traps_of(notebook: NotebookNode) -> Iterator[tuple[str, str, str]]:

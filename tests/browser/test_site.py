@@ -4,8 +4,11 @@
 """
 
 import functools
+import html
 import http.server
+import itertools
 import re
+import struct
 import threading
 from http import HTTPStatus
 from urllib.parse import unquote, urljoin, urlsplit
@@ -13,7 +16,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tools import lessons
+from tools import copies, front_page, lessons
 
 BUILT = lessons.ROOT / "_build"
 SITE = BUILT / "html"
@@ -22,6 +25,7 @@ PREFIX = "/feed-jax/"  # where Pages serves it, and the links of 404.html point
 FILES = [path.relative_to(SITE) for path in SITE.rglob("*.html")]
 PAGES = sorted(str(file) for file in FILES if file.parts[0] != "_static")
 WIDTHS = {"phone": 390, "tablet": 820, "desktop": 1440}
+HEAVIEST = 1_500_000  # bytes of a page and its pictures
 LAPTOP = {"width": 1280, "height": 800}  # a small one; the right sidebar shows from 1200 on
 # Without preload axe asks for no style sheets of its own.
 AXE = {"resultTypes": ["violations"], "preload": False}
@@ -164,12 +168,262 @@ def test_search_finds(open_page):
 
 def test_copy_button_copies_the_code_alone(open_page):
     tab = open_page("notebooks/pytorch_dataloader.html")
-    source = lessons.code_cells(lessons.read_notebook("pytorch_dataloader"))[0].source
-    cell = tab.locator(".cell_input .highlight").first
+    cells = lessons.code_cells(lessons.read_notebook("pytorch_dataloader"))
+    [source] = [cell.source for cell in cells if "short-answer" in lessons.tags(cell)]
+    cell = tab.locator(".tag_short-answer .cell_input .highlight").first
     cell.hover()
     cell.locator("button.copybtn").click()
     tab.wait_for_selector("button.copybtn.success")
     assert tab.evaluate("navigator.clipboard.readText()").strip() == source.strip()
+
+
+@pytest.mark.parametrize("name", lessons.names())
+def test_code_has_a_copy_button_and_outputs_have_none(open_page, name):
+    tab = open_page(f"notebooks/{name}.html")
+    assert tab.locator(".cell_input").count() == tab.locator(".cell_input .copybtn").count()
+    assert not tab.locator(".cell_output .copybtn").count()
+
+
+def test_the_search_shows_the_words_that_it_found_not_the_headings(open_page):
+    tab = open_page("search.html?q=ArrayRecordWriter")
+    lesson = tab.locator("#search-results li", has_text="Feed JAX from Grain")
+    lesson.locator("p.context").wait_for()
+    assert "arrayrecordwriter" in lesson.inner_text().lower()
+
+
+def test_the_contents_open_below_the_section_that_is_read(open_page):
+    tab = open_page("notebooks/grain.html")
+    shown = tab.locator("#pst-page-toc-nav a:visible, .page-toc a:visible")
+    sections = shown.count()
+    assert sections < 10  # the questions, which are the same in each lesson
+    tab.locator("#read-records-from-disk").scroll_into_view_if_needed()
+    here = tab.locator(".bd-sidebar-secondary").get_by_role("link", name="Read records from disk")
+    here.wait_for(state="visible")
+    box = here.bounding_box()
+    assert 0 < box["y"] < tab.viewport_size["height"]
+
+
+def test_headings_get_smaller_and_outputs_do_not_look_like_code(open_page):
+    tab = open_page("notebooks/grain.html")
+
+    def style(selector, name):
+        read = "(e, name) => getComputedStyle(e)[name]"
+        return tab.locator(selector).first.evaluate(read, name)
+
+    sizes = [float(style(f"article h{n}", "fontSize")[:-2]) for n in (1, 2, 3)]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert int(style("article h2", "fontWeight")) >= int(style("article h3", "fontWeight"))
+    colours = [style(f".cell_{side} pre", "backgroundColor") for side in ("input", "output")]
+    assert colours[0] != colours[1]
+
+
+def test_imports_are_folded_and_one_click_opens_them(open_page):
+    tab = open_page("notebooks/grain.html")
+    fold = tab.locator(".cell.tag_setup details").first
+    assert fold.locator("summary").inner_text().strip() == "Imports and data"
+    assert not fold.locator(".cell_input").is_visible()
+    assert tab.locator(".cell.tag_setup .cell_output").first.is_visible()
+    fold.locator("summary").click()
+    assert fold.locator(".cell_input").is_visible()
+
+
+def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):
+    tab = open_page("notebooks/grain.html", "phone")
+    figure = tab.locator(".cell_output figure").first
+    size = figure.evaluate("f => [f.clientWidth, f.scrollWidth]")
+    assert size[0] < size[1] and figure.locator("img").bounding_box()["width"] >= 576
+    assert "gradient" in figure.evaluate("f => getComputedStyle(f).backgroundImage")
+    inputs = tab.locator(".cell_input pre").first
+    assert "gradient" in inputs.evaluate("f => getComputedStyle(f).backgroundImage")
+
+
+def test_the_first_screen_has_the_result_and_the_code(open_page):
+    tab = open_page("index.html")
+    tab.set_viewport_size(LAPTOP)
+    picture = tab.get_by_role("img", name="Images per second on a logarithmic axis")
+    code = tab.locator(".ten-lines pre").first
+    for seen in (picture, code):
+        box = seen.bounding_box()
+        assert box["y"] + box["height"] < LAPTOP["height"]
+    assert code.bounding_box()["x"] > picture.bounding_box()["x"]
+    code.hover()
+    tab.locator(".ten-lines button.copybtn").first.click()
+    tab.wait_for_selector("button.copybtn.success")
+    copied = tab.evaluate("navigator.clipboard.readText()").strip()
+    assert copied == front_page.code()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_phone_the_words_of_the_picture_are_legible(open_page, theme):
+    tab = open_page("index.html", "phone", theme)
+    svg = tab.locator(".speeds svg")
+    assert svg.locator("text").first.bounding_box()["height"] >= 11
+    ends = svg.locator("text").evaluate_all("all => all.map(t => t.getBoundingClientRect().right)")
+    assert max(ends) <= WIDTHS["phone"]
+    colours = "e => [getComputedStyle(e).color, getComputedStyle(document.body).backgroundColor]"
+    ink, paper = svg.evaluate(colours)
+    assert ink != paper
+    figures = tab.locator(".speeds details")
+    assert not figures.locator("table").is_visible()
+    figures.locator("summary").click()
+    assert figures.locator("table").is_visible()
+
+
+def test_the_lessons_stand_in_the_groups_and_the_order_of_the_front_page(open_page):
+    tab = open_page("index.html")
+    groups = tab.locator(".bd-sidebar-primary .caption-text").all_inner_texts()
+    assert groups[0] == "Data in memory" and groups[-1] == "Look up"
+    headings = tab.locator("#which-lesson-is-for-me h3").all_inner_texts()
+    assert [heading.removesuffix("#").strip() for heading in headings] == groups[:-1]
+    path = lessons.in_order()
+    for name, following in itertools.pairwise(path):
+        page = (SITE / f"notebooks/{name}.html").read_text()
+        [after] = re.findall(r'<a class="right-next"\s+href="([^"]+)"', page)
+        assert after == f"{following}.html"
+
+
+FRONT, SEARCH = "index.html", "search.html?q="
+GRAIN, TORCH = "notebooks/grain.html", "notebooks/pytorch_dataloader.html"
+# What readers come for: where they start (a search counts as the one that they may make), the links
+# that they click, and where they arrive.
+TASKS = {
+    "resume in Grain": (
+        FRONT,
+        ["Grain: Resume at any step"],
+        f"{GRAIN}#resume-at-any-step-on-any-number-of-processes",
+    ),
+    "read my folder of photographs with PyTorch": (
+        FRONT,
+        ["PyTorch: A folder of photographs"],
+        f"{TORCH}#read-a-folder-of-photographs",
+    ),
+    "do the same with Grain": (
+        FRONT,
+        ["PyTorch: A folder of photographs", "Grain: A folder of photographs"],
+        f"{GRAIN}#read-a-folder-of-photographs",
+    ),
+    "what each loader costs": (
+        FRONT,
+        ["Choose a loader: measured side by side"],
+        "notebooks/choose_a_loader.html",
+    ),
+    "is my GPU waiting": (
+        FRONT,
+        ["Feed the device: keep JAX busy, and prove it", "The short answer"],
+        "notebooks/feed_the_device.html#the-short-answer",
+    ),
+    "a message that I got": (
+        f"{SEARCH}Disallowed+host-to-device+transfer",
+        ["Troubleshooting"],
+        "pages/troubleshooting.html#index-",
+    ),
+    "a hang of the DataLoader": (
+        f"{SEARCH}DataLoader+timed+out",
+        ["Troubleshooting"],
+        "pages/troubleshooting.html#index-",
+    ),
+    "what a word means": (f"{SEARCH}packing", ["Glossary"], "pages/glossary.html#term-packing"),
+    "what is checked, and where": (FRONT, ["compared with the page"], "pages/checked.html"),
+    "a PyTorch tensor in JAX without a copy": (
+        FRONT,
+        ["Exchange arrays without a copy: DLPack between JAX, PyTorch, NumPy, TensorFlow and CuPy"],
+        "notebooks/dlpack_zero_copy.html",
+    ),
+    "train on many hosts": (
+        FRONT,
+        ["Scale out: many devices, many processes, exact resume"],
+        "notebooks/many_devices.html",
+    ),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_of_a_reader_takes_a_search_or_two_clicks(open_page, address, task):
+    start, clicks, end = TASKS[task]
+    assert len(clicks) <= (1 if start.startswith(SEARCH) else 2)
+    tab = open_page(start)
+    for name in clicks:  # a search has to find it before all else
+        found = tab.locator("#search-results li").first if start.startswith(SEARCH) else tab
+        exact = re.compile(name.replace(": ", r"\s*: ") + "$")
+        found.get_by_role("link", name=exact).locator("visible=true").last.click()
+    tab.wait_for_url(lambda url: url.startswith(urljoin(address, end)))
+    if "#" in tab.url:
+        target = tab.locator(f"[id='{urlsplit(tab.url).fragment}']")
+        assert 0 <= target.bounding_box()["y"] < tab.viewport_size["height"]
+
+
+def test_the_tuned_loader_can_be_copied_with_its_imports(open_page):
+    tab = open_page(FRONT)
+    tab.get_by_role("link", name=re.compile(r"PyTorch\s*: Is a faster")).click()
+    folds = tab.locator("details.with-imports")
+    fold = folds.filter(has_text="def tuned_batches")
+    assert not fold.locator("pre").is_visible()
+    fold.locator("summary").click()
+    fold.locator("pre").hover()
+    fold.locator("button.copybtn").click()
+    tab.wait_for_selector("button.copybtn.success")
+    copied = tab.evaluate("navigator.clipboard.readText()").strip()
+    assert copied in copies.blocks(lessons.read_notebook("pytorch_dataloader")).values()
+
+
+def test_the_same_section_of_another_loader_is_one_click_away_but_not_on_paper(open_page):
+    tab = open_page(GRAIN)
+    line = tab.locator("#resume-at-any-step-on-any-number-of-processes p.also")
+    link = line.get_by_role("link", name=re.compile(r"TFDS\s*: Resume at any step"))
+    assert link.inner_text().startswith("TFDS")
+    tab.emulate_media(media="print")
+    assert not line.is_visible()
+    tab.emulate_media(media="screen")
+    link.click()
+    tab.wait_for_url("**/tensorflow_datasets.html#resume-at-any-step-on-any-number-of-processes")
+
+
+def test_troubleshooting_begins_with_a_table_by_symptom(open_page):
+    tab = open_page("pages/troubleshooting.html")
+    assert tab.locator("article table").first.bounding_box()["y"] < tab.viewport_size["height"]
+    head = tab.locator("article table").first.locator("th").all_inner_texts()
+    assert head == ["you see", "cause", "way out"]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in {"404.html", "search.html"}]
+)
+def test_a_link_to_a_page_has_a_preview(page):
+    source = (SITE / page).read_text()
+
+    def meta(name):
+        [found] = re.findall(rf'<meta (?:property|name)="{name}" content="([^"]+)"', source)
+        return html.unescape(found)
+
+    assert meta("og:title") and meta("og:image:alt")
+    assert len(meta("og:description")) > 40 and meta("description")
+    assert "{" not in meta("og:description")
+    card = SITE / meta("og:image").partition(PREFIX)[2]
+    assert struct.unpack(">II", card.read_bytes()[16:24]) == (1200, 630)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_no_heavier_than_a_phone_likes(page):
+    pictures = set(re.findall(r'<img [^>]*src="([^"]+)"', (SITE / page).read_text()))
+    own = [(SITE / page).parent / picture for picture in pictures if page != "404.html"]
+    assert (SITE / page).stat().st_size + sum(file.stat().st_size for file in own) < HEAVIEST
+
+
+def test_a_page_is_painted_without_a_script(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(urljoin(address, FRONT))
+    assert tab.locator(".speeds svg").is_visible()
+    assert tab.get_by_role("heading", name="Which lesson is for me?").is_visible()
+    context.close()
+
+
+def test_llms_txt_leads_to_the_lessons_as_markdown():
+    links = re.findall(r"\]\((\S+\.md)\)", (SITE / "llms.txt").read_text())
+    assert len(links) == len(lessons.names())
+    for link in links:
+        file = SITE / urlsplit(link).path.removeprefix(PREFIX)
+        assert file.read_text().startswith("# ")
 
 
 def proofs(tab):
@@ -225,7 +479,7 @@ def test_on_paper_proofs_stay_one_line_and_other_folds_are_printed(open_page):
     drawing = tab.locator(".cell.tag_hide-input details .cell_input").first
     assert not drawing.is_visible()
     tab.emulate_media(media="print")
-    assert drawing.is_visible()
+    assert drawing.is_visible() and tab.locator("article h1").is_visible()
     assert not any(fold.locator(".cell_input").is_visible() for fold in proofs(tab).all())
 
 

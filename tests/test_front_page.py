@@ -1,0 +1,115 @@
+"""What the front page shows follows from the stored results and from the lessons' own cells."""
+
+import copy
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from tools import front_page, lessons, site_pages
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def figures(first, tuned, short=None, date="2026-11-22"):
+    found = {"first_images_s": [first] * 3, "tuned_images_s": [tuned] * 3, "date": date}
+    found |= {"resident_epoch_s": [1.0] * 3, "versions": {"jax": "0.12.0"}}
+    return found | ({"short_images_s": [short]} if short else {})
+
+
+@pytest.fixture
+def results():
+    """Of two lessons; the step takes 59,904 images a second."""
+    timed = {"grain": figures(5e3, 4e6), "pytorch_dataloader": figures(8e4, 3e6)}
+    timed["decode_photographs"] = {"date": "2026-11-30"}  # has no such pipeline
+    machine = {"processor": "A machine", "cores": 2, "device": "cpu"}
+    return machine | {"lessons": timed}
+
+
+def drawn(results):
+    figure = front_page.picture(results)
+    return ElementTree.fromstring(
+        figure.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
+    )
+
+
+def test_the_claim_counts_what_was_measured(results):
+    assert front_page.claim(results) == (
+        "The pipeline that people write first is slower than the training step with 1 of 2 below. "
+        "The lesson's tuned pipeline is faster with all 2 loaders."
+    )
+    results["lessons"]["grain"] |= {"short_images_s": [6e4]}
+    results["lessons"]["pytorch_dataloader"] |= {"short_images_s": [5e4], "tuned_images_s": [5e4]}
+    assert front_page.claim(results).endswith(
+        "The lesson's short answer is faster with 1 of 2, tuned with 1 of 2."
+    )
+
+
+@pytest.mark.parametrize("short", [None, 1e5])
+def test_the_picture_draws_each_measurement_where_it_is(results, short):
+    if short:
+        results["lessons"]["grain"]["short_images_s"] = [short]
+    svg = drawn(results).find(f"{SVG}svg")
+    assert svg.get("role") == "img" and svg.find(f"{SVG}title").text
+    filled = [c for c in svg.iter(f"{SVG}circle") if c.get("fill") == "currentColor"]
+    _, torch, grain = [float(circle.get("cx")) for circle in filled]  # the legend's comes first
+    assert torch < grain < front_page.RIGHT  # in the order of the lessons
+    diamonds = [path for path in svg.iter(f"{SVG}path") if path.get("d").endswith("z")]
+    assert len(diamonds) == 2 * bool(short)
+    said = [text.text for text in svg.iter(f"{SVG}text")]
+    assert {"PyTorch DataLoader", "Grain", "the training step", "1k", "10M"} <= set(said)
+    assert ("short answer" in said) == bool(short)
+
+
+def test_the_picture_changes_with_the_results_and_names_its_machine(results):
+    before = front_page.picture(results)
+    assert "A machine, 2 cores, JAX 0.12.0 on cpu, 2026-11-22. Medians of 3" in before
+    faster = copy.deepcopy(results)
+    faster["lessons"]["grain"]["tuned_images_s"] = [9e6] * 3
+    after = front_page.picture(faster)
+    assert "4,000,000" in before and "9,000,000" in after
+    assert before.partition("<figcaption>")[0] != after.partition("<figcaption>")[0]
+
+
+def test_the_newest_machine_is_shown_and_a_gpu_before_others(results, tmp_path):
+    def store(name, device, date):
+        timed = {"grain": figures(1, 2, date=date)}
+        stored = {"processor": name, "device": device, "lessons": timed}
+        (tmp_path / f"{name}.json").write_text(json.dumps(stored))
+
+    store("a", "cpu", "2026-11-02")
+    store("b", "cpu", "2026-11-01")
+    assert front_page.measured(tmp_path)["processor"] == "a"
+    store("c", "NVIDIA H200", "2026-10-01")
+    assert front_page.measured(tmp_path)["processor"] == "c"
+
+
+def test_the_committed_results_can_be_drawn():
+    results = front_page.measured()
+    assert len(front_page.speeds(results)) >= 4
+    assert drawn(results).find(f"{SVG}svg") is not None
+
+
+def test_the_code_is_that_of_the_tested_cell():
+    shown = front_page.code()
+    cells = lessons.code_cells(lessons.read_notebook(front_page.SHOWN))
+    [cell] = [cell.source for cell in cells if "short-answer" in lessons.tags(cell)]
+    assert shown in cell and shown.startswith("def batches(")
+    assert len(shown.splitlines()) <= 12
+
+
+def test_the_front_pages_say_alike_on_what_nothing_has_run(monkeypatch):
+    run = {"grain": {}}
+    on_cpu = [("A machine, no GPU", "Python 3.13", run), ("A machine, no GPU", "Python 3.11", run)]
+    monkeypatch.setattr(site_pages, "runs", lambda: on_cpu)
+    assert "Python 3.11 and 3.13, on CPUs only so far, never on a GPU." in site_pages.in_one_line()
+    on_gpu = [*on_cpu, ("An H200", "Python 3.13", run)]
+    monkeypatch.setattr(site_pages, "runs", lambda: on_gpu)
+    assert "on An H200 and on CPUs." in site_pages.in_one_line()
+
+
+def test_the_readme_says_of_gpus_what_the_records_say():
+    readme = " ".join((lessons.ROOT / "README.md").read_text().split())
+    recorded = any("no GPU" not in machine for machine, *_ in site_pages.runs())
+    assert ("never on a GPU" in readme) != recorded
+    assert "every output that you read" not in readme.lower()  # pictures are not compared

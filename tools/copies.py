@@ -1,0 +1,162 @@
+"""A function of a lesson with all that it needs, so that one click copies what runs elsewhere.
+
+The lessons define a function where it is explained; what it uses stands in cells above. `blocks`
+finds the imports, helpers and constants that it needs, in the order in which the lesson has them.
+"""
+
+import ast
+import itertools
+import symtable
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nbformat import NotebookNode
+
+from tools import lessons
+
+COPIED = {"short-answer", "tuned-pipeline", "files-pipeline", "copy"}
+PASSED_OVER = {"trap", "exercise", "proof", lessons.GPU_TAG}
+
+
+class Statement(NamedTuple):
+    """A statement of a lesson that others may need. An import of several names is several."""
+
+    cell: int
+    source: str
+    binds: frozenset[str]
+    uses: frozenset[str]
+    imports: ast.Import | ast.ImportFrom | None = None
+
+    @property
+    def is_function(self) -> bool:
+        return self.source.startswith(("def ", "@"))
+
+    @property
+    def is_definition(self) -> bool:
+        return self.is_function or self.source.startswith("class ")
+
+
+def blocks(notebook: NotebookNode) -> dict[int, str]:
+    """For each code cell that a reader copies: its number, and the cell with all that it needs.
+
+    Left out are cells whose functions another of these cells uses, which then has them, cells that
+    need nothing, and those that need a module that the lesson writes.
+    """
+    cells = lessons.code_cells(notebook)
+    statements = [*itertools.chain.from_iterable(map(statements_of, itertools.count(), cells))]
+    written = {cell.source.split()[1].removesuffix(".py") for cell in cells if writes(cell)}
+    copied = [number for number, cell in enumerate(cells) if is_copied(cell)]
+    needed = {number: closure(number, statements) for number in copied}
+    found = {}
+    for number in copied:
+        used = {statement for n in copied if n > number for statement in needed[n]}
+        functions = {s for s in needed[number] if s.cell == number and s.is_function}
+        alone = all(statement.cell == number for statement in needed[number])
+        modules = {module(statement) for statement in needed[number] if statement.imports}
+        if not (functions <= used or alone or written & modules):
+            found[number] = text(needed[number])
+    return found
+
+
+def writes(cell: NotebookNode) -> bool:
+    return cell.source.startswith("%%writefile")
+
+
+def is_copied(cell: NotebookNode) -> bool:
+    """Whether the cell defines a function that readers copy, and shows it."""
+    tags = set(lessons.tags(cell))
+    if not tags & COPIED or tags & {"hide-input", *PASSED_OVER} or writes(cell):
+        return False
+    return any(isinstance(node, ast.FunctionDef) for node in lessons.python(cell).body)
+
+
+def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
+    """The statements of a cell that bind a name, and the settings that a setup cell makes."""
+    if PASSED_OVER & set(lessons.tags(cell)) or writes(cell):
+        return
+    lines = cell.source.splitlines()
+    for node in lessons.python(cell).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                yield Statement(number, "", frozenset({name}), frozenset(), only(node, alias))
+            continue
+        decorators = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+        source = "\n".join(lines[first - 1 : node.end_lineno])
+        table = symtable.symtable(ast.unparse(node), "cell", "exec")
+        binds = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
+        defines = isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign)
+        if (binds and defines) or is_setting(node, cell):
+            uses = lessons.names_used(table) - ({*binds} if isinstance(node, ast.Assign) else set())
+            yield Statement(number, source, frozenset(binds), frozenset(uses))
+
+
+def only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.Import | ast.ImportFrom:
+    if isinstance(node, ast.Import):
+        return ast.Import(names=[alias])
+    return ast.ImportFrom(module=node.module, names=[alias], level=node.level)
+
+
+def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
+    """Whether the statement of a setup cell calls a function of a library, such as to configure it.
+
+    What only prints is none.
+    """
+    call = node.value if isinstance(node, ast.Expr) else None
+    dotted = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    return dotted and "setup" in lessons.tags(cell)
+
+
+def closure(number: int, statements: list[Statement]) -> list[Statement]:
+    """The statements of a cell and of those above it that it needs, in their order."""
+    wanted = {i for i, s in enumerate(statements) if s.cell == number and s.is_definition}
+    waiting = [*wanted]
+    while waiting:
+        for name in statements[waiting.pop()].uses:
+            found = [i for i, s in enumerate(statements) if name in s.binds and s.cell <= number]
+            if found and not statements[found[-1]].imports:
+                found = found[-1:]  # the definition that holds in this cell
+            waiting += set(found) - wanted
+            wanted.update(found)
+    libraries = {name for i in wanted if statements[i].imports for name in statements[i].binds}
+    return [
+        statement
+        for i, statement in enumerate(statements)
+        if i in wanted or (is_of(statement, libraries) and statement.cell <= number)
+    ]
+
+
+def is_of(statement: Statement, libraries: set[str]) -> bool:
+    """Whether it is a setting of these libraries alone."""
+    return not statement.binds and bool(statement.uses) and statement.uses <= libraries
+
+
+def module(statement: Statement) -> str:
+    node = statement.imports
+    return node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+
+
+def text(statements: list[Statement]) -> str:
+    """The code, with the names that come from one module in one import."""
+    imports, body = {}, []
+    for statement in statements:
+        node = statement.imports
+        if isinstance(node, ast.ImportFrom):
+            names = imports.setdefault(node.module, [])
+            names += [alias for alias in node.names if alias.name not in {n.name for n in names}]
+        elif node:
+            imports.setdefault(ast.unparse(node), [])
+        else:
+            body.append(statement)
+    lines = [
+        ast.unparse(ast.ImportFrom(module=start, names=names, level=0)) if names else start
+        for start, names in imports.items()
+    ]
+    parts = ["\n".join(lines)]
+    before = True  # an import, a function or a class: blank lines follow
+    for statement in body:
+        large = statement.is_definition
+        parts.append(("\n\n" if large else "\n" if before else "") + statement.source)
+        before = large
+    return "\n".join(parts).strip()

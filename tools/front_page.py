@@ -1,0 +1,192 @@
+"""What the site's front page shows of the measurements and of the lessons, as it is built."""
+
+import ast
+import html
+import json
+import math
+from pathlib import Path
+from statistics import median
+
+from tools import lessons
+
+RESULTS = lessons.ROOT / "benchmarks" / "results"
+IMAGES = 60_000 // 128 * 128  # of an epoch: what the step trains on in `resident_epoch_s`
+KINDS = {  # what is drawn, where it was measured, and how
+    "first_images_s": ("first version", '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>'),
+    "short_images_s": ("short answer", '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>'),
+    "tuned_images_s": (
+        "tuned",
+        '<circle cx="{x:.1f}" cy="{y}" r="5" fill="currentColor" stroke="none"/>',
+    ),
+}
+LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phone's column
+SHOWN = "pytorch_dataloader"  # the lesson whose function stands beside the picture
+
+
+def measured(folder: Path = RESULTS) -> dict:
+    """The newest results of a machine that timed pipelines; those of a GPU come first."""
+    found = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    found = [results for results in found if pipelines(results)]
+    return max(
+        found,
+        key=lambda results: (
+            results["device"] != "cpu",
+            max(figures["date"] for figures in pipelines(results).values()),
+        ),
+    )
+
+
+def pipelines(results: dict) -> dict[str, dict]:
+    """The lessons whose pipelines were timed, in the order in which they are read."""
+    timed = {"first_images_s", "tuned_images_s", "resident_epoch_s"}
+    lessons_of = results["lessons"]
+    return {
+        name: lessons_of[name]
+        for name in lessons.in_order()
+        if timed <= lessons_of.get(name, {}).keys()
+    }
+
+
+def speeds(results: dict) -> dict[str, dict[str, float]]:
+    """For each loader the medians that were measured. Older results have no short answers."""
+    return {
+        label(name): {kind: median(figures[kind]) for kind in KINDS if figures.get(kind)}
+        for name, figures in pipelines(results).items()
+    }
+
+
+def label(name: str) -> str:
+    """The loader in the title of a lesson."""
+    title = lessons.read_notebook(name).cells[0].source.partition("\n")[0]
+    return title.removeprefix("# Feed JAX from ").removeprefix("a ")
+
+
+def step(results: dict) -> float:
+    """Images per second that the training step takes when it never waits for data."""
+    times = [s for figures in pipelines(results).values() for s in figures["resident_epoch_s"]]
+    return IMAGES / median(times)
+
+
+def claim(results: dict) -> str:
+    """What the picture shows, in a sentence that follows from the numbers."""
+    found, limit = speeds(results), step(results)
+
+    def on_one_side(kind: str, faster: bool) -> str:
+        values = [kinds[kind] for kinds in found.values() if kind in kinds]
+        count = sum((value > limit) == faster for value in values)
+        return f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
+
+    first, tuned = on_one_side("first_images_s", False), on_one_side("tuned_images_s", True)
+    said = f"The pipeline that people write first is slower than the training step with {first} "
+    if any("short_images_s" in kinds for kinds in found.values()):
+        short = on_one_side("short_images_s", True)
+        return f"{said}below. The lesson's short answer is faster with {short}, tuned with {tuned}."
+    return f"{said}below. The lesson's tuned pipeline is faster with {tuned}."
+
+
+def picture(results: dict) -> str:
+    """The measured speeds as SVG in the colours of the page, and as a folded table."""
+    found, limit = speeds(results), step(results)
+    values = [limit, *(value for kinds in found.values() for value in kinds.values())]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+
+    def x(value: float) -> float:
+        return LEFT + (math.log10(value) - low) / (high - low) * (RIGHT - LEFT)
+
+    bottom = TOP + ROW * len(found)
+    parts = [legend({kind for kinds in found.values() for kind in kinds})]
+    for power in range(low, high + 1):
+        at = x(10**power)
+        anchor = {low: "start", high: "end"}.get(power, "middle")
+        parts.append(f'<path d="M{at:.1f} {TOP - 8}V{bottom}" opacity="0.25"/>')
+        parts.append(words(at, bottom + 16, short_number(10**power), anchor))
+    parts.append(f'<path d="M{x(limit):.1f} {TOP - 16}V{bottom}" stroke-dasharray="5 3"/>')
+    parts.append(words(x(limit), TOP - 21, "the training step", "middle"))
+    parts.append(words((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
+    for row, (loader, kinds) in enumerate(found.items()):
+        y = TOP + ROW * row + 28
+        parts.append(words(LEFT, y - 14, loader, "start"))
+        ends = x(min(kinds.values())), x(max(kinds.values()))
+        parts.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" opacity="0.4"/>')
+        parts += [KINDS[kind][1].format(x=x(value), y=y) for kind, value in kinds.items()]
+    title = (
+        "Images per second on a logarithmic axis, for each loader from its first version to the "
+        "tuned one, and a dashed line where the training step is. The table below has the figures."
+    )
+    return (
+        f'<figure class="speeds"><svg viewBox="0 0 360 {bottom + 42}" role="img" '
+        f'aria-labelledby="speeds-title"><title id="speeds-title">{title}</title>'
+        f'<g fill="none" stroke="currentColor" stroke-width="1.5">{"".join(parts)}</g></svg>'
+        f"<figcaption>{caption(results)}</figcaption>{figures_table(found, limit)}</figure>"
+    )
+
+
+def words(x: float, y: float, text: str, anchor: str) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="currentColor" stroke="none">'
+        f"{html.escape(text)}</text>"
+    )
+
+
+def legend(kinds: set[str]) -> str:
+    """The marks and what they mean, in a row."""
+    drawn = [KINDS[kind] for kind in KINDS if kind in kinds]
+    marks, at = [], LEFT + 4
+    for name, mark in drawn:
+        marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
+        at += 30 + 7 * len(name)
+    return "".join(marks)
+
+
+def short_number(value: int) -> str:
+    for unit, size in (("M", 10**6), ("k", 10**3)):
+        if value >= size:
+            return f"{value // size}{unit}"
+    return str(value)
+
+
+def caption(results: dict) -> str:
+    """What was measured, where and when."""
+    timed = pipelines(results)
+    dates = sorted({figures["date"] for figures in timed.values()})
+    versions = {figures["versions"]["jax"] for figures in timed.values()}
+    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+    repetitions = min(len(figures["tuned_images_s"]) for figures in timed.values())
+    return html.escape(
+        f"Each loader alone: MNIST in memory, batches of 128. {results['processor']}, "
+        f"{results['cores']} cores, JAX {' and '.join(sorted(versions))} on {results['device']}, "
+        f"{when}. Medians of {repetitions} repetitions."
+    )
+
+
+def figures_table(found: dict, limit: float) -> str:
+    """The numbers of the picture, folded."""
+    drawn = [kind for kind in KINDS if any(kind in kinds for kinds in found.values())]
+    head = "".join(f'<th scope="col">{KINDS[kind][0]}</th>' for kind in drawn)
+    rows = []
+    for loader, kinds in found.items():
+        cells = "".join(
+            f"<td>{kinds[kind]:,.0f}</td>" if kind in kinds else "<td></td>" for kind in drawn
+        )
+        rows.append(f'<tr><th scope="row">{html.escape(loader)}</th>{cells}</tr>')
+    return (
+        "<details><summary>The figures, in images per second</summary>"
+        f'<table class="table"><thead><tr><th scope="col">loader</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+        f"<p>The training step: {limit:,.0f} images per second.</p></details>"
+    )
+
+
+def code() -> str:
+    """The function of the short answer, as the lesson's cell has it."""
+    [cell] = [
+        cell
+        for cell in lessons.code_cells(lessons.read_notebook(SHOWN))
+        if "short-answer" in lessons.tags(cell)
+    ]
+    [function] = [
+        node
+        for node in ast.parse(cell.source).body
+        if isinstance(node, ast.FunctionDef) and node.name == "batches"
+    ]
+    return ast.get_source_segment(cell.source, function)
