@@ -77,11 +77,13 @@ def claim(results: dict) -> str:
         return f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
 
     first, tuned = on_one_side("first_images_s", False), on_one_side("tuned_images_s", True)
-    said = f"The pipeline that people write first is slower than the training step with {first} "
+    said = f"The pipeline that people write first is slower than the training step with {first}"
     if any("short_images_s" in kinds for kinds in found.values()):
         short = on_one_side("short_images_s", True)
-        return f"{said}below. The lesson's short answer is faster with {short}, tuned with {tuned}."
-    return f"{said}below. The lesson's tuned pipeline is faster with {tuned}."
+        return (
+            f"{said}. The lessons' short answer is faster with {short}, the tuned one with {tuned}."
+        )
+    return f"{said}. The lessons' tuned pipeline is faster with {tuned}."
 
 
 def picture(results: dict) -> str:
@@ -105,7 +107,7 @@ def picture(results: dict) -> str:
     parts.append(words((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
     for row, (loader, kinds) in enumerate(found.items()):
         y = TOP + ROW * row + 28
-        parts.append(words(LEFT, y - 14, loader, "start"))
+        parts.append(words(LEFT, y - 14, loader, "start", "over"))
         ends = x(min(kinds.values())), x(max(kinds.values()))
         parts.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" opacity="0.4"/>')
         parts += [KINDS[kind][1].format(x=x(value), y=y) for kind, value in kinds.items()]
@@ -121,9 +123,11 @@ def picture(results: dict) -> str:
     )
 
 
-def words(x: float, y: float, text: str, anchor: str) -> str:
+def words(x: float, y: float, text: str, anchor: str, kind: str = "beside") -> str:
+    """`kind`: "over" lines, which then end at the letters, or "beside" them."""
     return (
-        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="currentColor" stroke="none">'
+        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" class="{kind}" fill="currentColor" '
+        'stroke="none">'
         f"{html.escape(text)}</text>"
     )
 
