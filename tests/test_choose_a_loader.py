@@ -12,7 +12,7 @@ import pytest
 from carry_over import cases
 
 from benchmarks import contract
-from tools import check, lessons, site_pages
+from tools import lessons, site_pages
 
 NAME = "choose_a_loader"
 PLACES = {"memory", "a folder"}
@@ -157,9 +157,9 @@ def test_a_step_that_none_feeds_is_told_what_is_missing():
     said = keeps_up(100_000, machine())
     assert said.keys() == PLACES
     assert said["memory"].endswith(
-        "none is enough. The fastest, NumPy (take), gives 9,000 images/s, or 9.0% of that."
+        "none is enough. The fastest, NumPy (take), gives at least 9,000 images/s, or 9.0% of that."
     )
-    assert "The fastest, Grain (2 workers), gives 90 images/s" in said["a folder"]
+    assert "The fastest, Grain (2 workers), gives at least 90 images/s" in said["a folder"]
 
 
 def test_machines_answer_for_themselves():
@@ -168,7 +168,7 @@ def test_machines_answer_for_themselves():
     assert "Grain (short answer)" in fast["memory"] and "Grain (2 workers)" in fast["a folder"]
 
 
-@pytest.mark.parametrize("step", [0, -1, float("nan")])
+@pytest.mark.parametrize("step", [0, -1, float("nan"), float("inf")])
 def test_a_step_without_a_speed_is_refused(step):
     with pytest.raises(ValueError, match=rf"^No step takes {step} images/s"):
         keeps_up(step, machine())
@@ -210,7 +210,7 @@ def run_page():
             if is_results(cell):
                 names["MEASURED"] = results
             elif "trap" not in lessons.tags(cell):
-                exec(compile(check.python(cell), NAME, "exec"), names)
+                exec(compile(lessons.python(cell), NAME, "exec"), names)
             axes += [len(plt.figure(number).axes) for number in plt.get_fignums()]
             plt.close("all")
         return axes

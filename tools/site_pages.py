@@ -229,7 +229,7 @@ def checked() -> Iterator[str]:
     if all("no GPU" in machine for machine in machines):
         yield "## On a GPU"
         yield (
-            "No run on a GPU is recorded yet. Cells that need one have no output, and say so; "
+            "No run on a GPU is recorded yet. Cells that need one have no output; "
             "everything else on the pages holds without one."
         )
 
@@ -251,8 +251,9 @@ def in_one_line() -> str:
     where = f"on {', '.join(gpus)} and on CPUs" if gpus else "on CPUs only so far, never on a GPU"
     return (
         "Every lesson is run from its first cell to its last, and every printed output is "
-        "[compared with the page](pages/checked.md): facts to the letter, measurements masked, "
-        f"pictures by the data that they show; on Linux with Python {pythons}, {where}."
+        "[compared with the page](pages/checked.md): facts to the letter, measurements and "
+        f"versions masked, pictures by the data that they show; on Linux with Python {pythons}, "
+        f"{where}."
     )
 
 
@@ -262,9 +263,10 @@ def ten_lines() -> str:
     blocks = copies.blocks(lessons.read_notebook(front_page.SHOWN)).values()
     [block] = [block for block in blocks if code in block]
     return (
-        f"From [](<{lesson}>), where it is tested:\n\n```python\n{code}\n```\n\n"
+        f"The short answer (\N{WHITE DIAMOND}) of [](<{lesson}>), where it is tested:\n\n"
+        f"```python\n{code}\n```\n\n"
         f"{folded_block(block)}\n\n"
-        f"[The whole program]({lesson}#the-short-answer) has the dataset, the model and the loop."
+        f"[The lesson]({lesson}#the-short-answer) has the dataset, the model and the loop."
     )
 
 
@@ -292,12 +294,12 @@ def colab(notebooks: str) -> str:
     said = (
         f"With the versions that Colab published on {record['published']} "
         f"(Python {versions['python']}, JAX {versions['jax']}), without a GPU, "
-        f"{len(whole)} of {len(lessons.in_order())} lessons hold whole."
+        f"{len(whole)} of {len(whole) + len(parts)} lessons hold whole."
     )
     if parts:
         said += f" What differs: {'; '.join(parts)}."
     if not_run:
-        said += f" Not run with them since the last change: {', '.join(not_run)}."
+        said += f" Not run there in their present form: {', '.join(not_run)}."
     return said
 
 
@@ -338,7 +340,8 @@ def traps_of(notebook: NotebookNode) -> Iterator[tuple[str, str, str]]:
             if message is not None:
                 yield heading, message, "\n\n".join(prose)
                 prose = []
-            message = "".join(output.get("text", "") for output in cell.outputs).strip()
+            printed = "".join(output.get("text", "") for output in cell.outputs)
+            message = printed.strip("\n").rstrip()  # the first line of a table may be indented
 
 
 def slug(heading: str) -> str:
