@@ -1,0 +1,150 @@
+"""What all loaders here share: the order, the list of photographs and the decoder of the lessons.
+
+They are the lessons' own cells, so that the work is equal: tools/check.py holds the cells alike.
+"""
+
+import contextlib
+import functools
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import xml.etree.ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from obstore.store import S3Store
+
+from benchmarks import lesson
+from tools import lessons
+
+LESSON = lesson.DECODER  # has all of them
+SHARED = ("shared-listing", "shared-rows")
+MODULES = ("photo_windows", "photo_crops", "fast_crops")
+
+
+def cells(lesson_name: str, *tags: str) -> list[str]:
+    """The sources of a lesson's cells that have one of the tags."""
+    notebook = lessons.read_notebook(lesson_name)
+    return [c.source for c in lessons.code_cells(notebook) if set(tags) & set(lessons.tags(c))]
+
+
+names = {"itertools": itertools, "np": np, "Path": Path}
+for source in cells(LESSON, *SHARED):
+    exec(source, names)
+shuffled_rows, photographs_in = names["shuffled_rows"], names["photographs_in"]
+
+with contextlib.chdir(lessons.NOTEBOOKS):  # where the cells write their modules
+    for source in cells(LESSON, "files-pipeline"):
+        if source.startswith(tuple(f"%%writefile {name}.py" for name in MODULES)):
+            lesson.write_module(source)
+if str(lessons.NOTEBOOKS) not in sys.path:
+    sys.path.insert(0, str(lessons.NOTEBOOKS))
+from fast_crops import fast_crop  # noqa: E402
+from photo_crops import load  # noqa: E402
+
+
+def make_photographs() -> None:
+    """Make the folder of photographs on which the lessons' streams are timed, where it is not."""
+    [source] = cells("pytorch_dataloader", "shared-photographs")
+    exec(source, {"np": np})
+
+
+def crop(file: Path, size: int, key: tuple) -> np.ndarray:
+    """The crop of a file that follows from its key, (seed, epoch, row). Raises ValueError."""
+    return load(file, size, key, fast_crop)
+
+
+def crop_bytes(data: bytes, name: str, size: int, key: tuple) -> np.ndarray:
+    """The same crop, of the bytes of a file that lie elsewhere. Raises ValueError."""
+    try:
+        return fast_crop(data, size, np.random.default_rng(key))
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error
+
+
+def keys(folder, batch_size, seed, start=0, process=0, processes=1):
+    """(file, label, key) of each photograph of the stream, one after the other. Endless."""
+    files, labels, _ = photographs_in(folder)
+    for epoch, rows in shuffled_rows(len(files), batch_size, seed, start, process, processes):
+        for row in rows.tolist():
+            yield files[row], labels[row], (seed, epoch, row)
+
+
+def stacked(examples) -> tuple[np.ndarray, np.ndarray]:
+    """A batch of (crop, label)."""
+    images, labels = zip(*examples, strict=True)
+    return np.stack(images), np.array(labels, np.int32)
+
+
+def not_split(sentence: str, batch_size: int, processes: int) -> None:
+    """Say what a library does instead of splitting batches: the check notes the sentence."""
+    if batch_size % processes:
+        raise ValueError(f"{processes} processes do not split batches of {batch_size}.")
+    if processes > 1:
+        raise NotImplementedError(sentence)
+
+
+@functools.cache
+def converted(folder: Path, write: Callable) -> tuple[Path, int]:
+    """A folder of photographs in a library's own format, and how many they are.
+
+    `write(examples, to)` gets (row, label, file) of each, once in this process: what it writes goes
+    with the process. Raises ValueError.
+    """
+    files, labels, _ = photographs_in(folder)
+    scratch = tempfile.TemporaryDirectory(prefix="converted-")
+    kept.append(scratch)
+    to = Path(scratch.name, "data")
+    write(list(zip(range(len(files)), labels.tolist(), files, strict=True)), to)
+    return to, len(files)
+
+
+kept = []
+
+
+def steps_of(count: int, batch_size: int, processes: int = 1) -> int:
+    """Batches of an epoch. Raises ValueError where there is none, or it cannot be split."""
+    if not 0 < batch_size <= count:
+        raise ValueError(f"{count} examples do not fill batches of {batch_size}.")
+    if batch_size % processes:
+        raise ValueError(f"{processes} processes do not split batches of {batch_size}.")
+    return count // batch_size
+
+
+def storage():
+    """The lessons' object store on this machine. It waits before each answer when it is told to."""
+    cells_of_it = cells("files_and_storage", "setup")
+    for source in cells_of_it:
+        if source.startswith("%%writefile"):
+            lesson.write_module(source)
+    [source] = [source for source in cells_of_it if "class Server:" in source]
+    exec(source, defined := {"json": json, "subprocess": subprocess, "sys": sys})
+    return defined["server"]
+
+
+def upload(folder: Path, url: str) -> None:
+    """Put the files below a folder where the URL says, with their paths in the folder."""
+    endpoint, bucket, name = url.rsplit("/", 2)
+    keys = {"access_key_id": "any", "secret_access_key": "any", "region": "us-east-1"}
+    options = {"endpoint": endpoint, "client_options": {"allow_http": True}}
+    store = S3Store(bucket, prefix=name, **keys, **options)
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        store.put(file.relative_to(folder).as_posix(), file.read_bytes())
+
+
+def listed(url: str) -> list[str]:
+    """The names below the URL of a folder in a bucket, as S3 lists them."""
+    place, _, prefix = url.rpartition("/")
+    with urllib.request.urlopen(f"{place}?list-type=2&prefix={prefix}/") as answer:
+        tree = xml.etree.ElementTree.parse(answer)
+    keys = [found.text for found in tree.iter() if found.tag.endswith("}Key")]
+    return sorted(key.removeprefix(f"{prefix}/") for key in keys)
+
+
+def s3(url: str) -> str:
+    """The same folder as S3's clients name it, who find its endpoint in the environment."""
+    return "s3://" + url.split("/", 3)[3]
