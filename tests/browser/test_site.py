@@ -135,7 +135,10 @@ def test_code_and_tables_fit_beside_both_sidebars(open_page, page):
     tab = open_page(page)
     tab.set_viewport_size(LAPTOP)
     blocks = tab.locator("pre, .pst-scrollable-table-container")
-    too_wide = "all => all.filter(it => it.scrollWidth > it.clientWidth).map(it => it.innerText)"
+    too_wide = (
+        "all => all.filter(it => it.checkVisibility() && it.scrollWidth > it.clientWidth)"
+        ".map(it => it.innerText)"
+    )
     assert blocks.evaluate_all(too_wide) == []
 
 

@@ -56,6 +56,19 @@ class LanguageModel(CarryOver):
         def check(**given):
             tried(check_packs, self.names, **given)
 
+    def check_grain(self, shrink: bool = True) -> None:
+        """Raises Refused unless Grain packs each piece once and whole, by either way of packing."""
+        given = {
+            "bins": st.integers(1, 8),
+            "length": st.integers(1, 24),
+            "seed": st.integers(0, 99),
+        }
+        ways = st.sampled_from(["FirstFitPackIterDataset", "BestFitPackIterDataset"])
+
+        @cases.tried(4, shrink, lengths=LENGTHS, way=ways, **given)
+        def check(**given):
+            tried(check_grain, self.names, **given)
+
     def check_buckets(self, shrink: bool = True) -> None:
         """Raises Refused unless an epoch has each piece once, in the narrowest bucket."""
         bounds = st.lists(st.integers(1, 24), min_size=1, max_size=4)
@@ -348,6 +361,19 @@ def check_packs(names, lengths, length, split, seed, start) -> None:
         refusal(said, lambda: next(make()))
         return
     check_stream(make, start, processes, said)
+
+
+def check_grain(names, lengths, way, length, bins, seed) -> None:
+    said = f"{way}, {lengths=}, {length=}, {bins=}, {seed=}"
+    tokens, starts = corpus(lengths)
+    source = names["Pieces"](tokens, starts, length)
+    pack = getattr(names["grain"].experimental, way)
+    rows = [*map(names["four_arrays"], names["grain_packs"](source, pack, length, bins, seed))]
+    right = pieces(tokens, starts, length)
+    if len(source) != right.total():
+        raise Refused(f"{said}: {len(source)} pieces, not {right.total()}.")
+    if pieces_in(np.stack(rows, axis=1), said) != right:
+        raise Refused(f"{said}: pieces are lost, repeated or changed.")
 
 
 def check_buckets(names, lengths, bounds, split, seed, start) -> None:
