@@ -257,9 +257,13 @@ def alternate(lesson: Process, repetitions: int, seconds: float) -> dict:
             speeds.append(lesson.call("gather_throughput", seconds, form))
         for name in epochs:
             figures[f"{name}_s"].append(lesson.call(name))
+    return figures | fastest(gathers)
+
+
+def fastest(gathers: dict[str, list[float]]) -> dict:
+    """The reference among the forms of NumPy's gather, and what each of them reached."""
     best = max(gathers, key=lambda form: median(gathers[form]))
-    reference = {"numpy_images_s": gathers[best], "numpy_form": best, "gathers_images_s": gathers}
-    return figures | reference
+    return {"numpy_images_s": gathers[best], "numpy_form": best, "gathers_images_s": gathers}
 
 
 def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
@@ -434,6 +438,22 @@ def run(names: list[str], quick: bool) -> int:
     return 1 if troubles else 0
 
 
+def measuring(job: str, what: str, run: Callable[[], int]) -> None:
+    """Run it while no other run measures, and exit with its status, or with one sentence."""
+    (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
+    lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
+    try:
+        with lock.acquire(timeout=0):
+            code = run()
+    except filelock.Timeout:
+        sys.exit(f"{job}: another run is measuring: wait for it, or both are wrong.")
+    except lessons.Problem as problem:
+        sys.exit(f"{job}: {problem}")
+    except KeyboardInterrupt:
+        sys.exit(f"{job}: interrupted; the {what} that were finished are stored.")
+    sys.exit(code)
+
+
 def main() -> None:
     loaders = [name for name in lessons.names() if lessons.has_pipeline(name)]
     known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
@@ -448,18 +468,7 @@ def main() -> None:
             "bench: say in MODULES of bench.py, and in the marks of report.py, what "
             f"{', '.join(sorted(unknown))} needs."
         )
-    (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
-    lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
-    try:
-        with lock.acquire(timeout=0):
-            code = run(arguments.names or known, arguments.quick)
-    except filelock.Timeout:
-        sys.exit("bench: another run is measuring: wait for it, or both are wrong.")
-    except lessons.Problem as problem:
-        sys.exit(f"bench: {problem}")
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; the lessons that were finished are stored.")
-    sys.exit(code)
+    measuring("bench", "lessons", lambda: run(arguments.names or known, arguments.quick))
 
 
 if __name__ == "__main__":

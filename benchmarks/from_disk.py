@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contract import Refused
-from benchmarks.lesson import BATCH, PIPELINES, Lesson, rate
+from benchmarks.lesson import BATCH, PIPELINES, TAKE, Lesson, gathered, rate
 
 SHAPE = (128, 128)
 GROUP, GROUPS, GROUPS_IN_SHARD = 50, 300, 10  # rows: 246 MB in 30 shards
@@ -75,10 +75,7 @@ class FromDisk(Lesson):
     def mapped(self) -> Iterator:
         """The reference: NumPy gathers shuffled batches from the mapped file."""
         images = np.load(Path(self.folder.name, "images.npy"), mmap_mode="r")
-        for epoch in itertools.count():
-            order = np.random.default_rng(epoch).permutation(ROWS)
-            for rows in order[: ROWS // BATCH * BATCH].reshape(-1, BATCH):
-                yield images.take(rows, axis=0), rows
+        return gathered(images, np.arange(ROWS), BATCH, TAKE)
 
     def rows_per_second(self, seconds: float) -> tuple[float, float]:
         """Of the loader, and of the reference."""

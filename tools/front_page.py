@@ -8,9 +8,8 @@ from pathlib import Path
 from statistics import median
 
 from tools import lessons
+from tools.measured import IMAGES, RESULTS
 
-RESULTS = lessons.ROOT / "benchmarks" / "results"
-IMAGES = 60_000 // 128 * 128  # of an epoch: what the step trains on in `resident_epoch_s`
 KINDS = {  # what is drawn, where it was measured, and how
     "first_images_s": ("first version", '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>'),
     "short_images_s": ("short answer", '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>'),

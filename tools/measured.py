@@ -28,6 +28,7 @@ FROM_DISK = {
     "files_and_storage": "obstore, Parquet row groups",
 }
 BATCH, EXAMPLES = 128, 60_000
+IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `resident_epoch_s`
 EXAMPLE_BYTES = 28 * 28 + 4
 WIDTH = 78  # columns
 
@@ -66,8 +67,7 @@ def summary(results: dict) -> dict:
         versions |= figures["versions"]
     references = [speed for figures in every for speed in figures["numpy_images_s"]]
     forms = Counter(figures["numpy_form"] for figures in every)
-    images = EXAMPLES // BATCH * BATCH
-    steps = [images / s for figures in every for s in figures["resident_epoch_s"]]
+    steps = [IMAGES / s for figures in every for s in figures["resident_epoch_s"]]
     return {
         "date": max(figures["date"] for figures in every),
         "python": versions.pop("python"),

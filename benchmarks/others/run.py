@@ -19,8 +19,6 @@ import sys
 from pathlib import Path
 from statistics import median
 
-import filelock
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import bench, report
 from benchmarks import lesson as in_process
@@ -104,13 +102,7 @@ def arrays(name: str, repetitions: int, seconds: float) -> dict:
             speeds.append(loader.call("throughput", "tuned_batches", seconds))
             for form, found in gathers.items():
                 found.append(loader.call("gather_throughput", seconds, form))
-    best = max(gathers, key=lambda form: median(gathers[form]))
-    return {
-        "tuned_images_s": speeds,
-        "numpy_images_s": gathers[best],
-        "numpy_form": best,
-        "gathers_images_s": gathers,
-    }
+    return {"tuned_images_s": speeds} | bench.fastest(gathers)
 
 
 def photos(name: str, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
@@ -210,16 +202,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(known):
         parser.error(f"not in this environment: {', '.join(sorted(unknown))}.")
-    (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
-    lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
-    try:
-        with lock.acquire(timeout=0):
-            code = run(arguments.names or known, arguments.quick)
-    except filelock.Timeout:
-        sys.exit("others: another run is measuring: wait for it, or both are wrong.")
-    except KeyboardInterrupt:
-        sys.exit("others: interrupted; the loaders that were finished are stored.")
-    sys.exit(code)
+    bench.measuring("others", "loaders", lambda: run(arguments.names or known, arguments.quick))
 
 
 if __name__ == "__main__":
