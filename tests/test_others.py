@@ -18,7 +18,8 @@ FOLDER = lessons.ROOT / "benchmarks" / "others"
 MACHINERY = {"__init__", "loaders", "other", "parts", "run"}
 SIGNATURES = {
     "tuned_batches": "images, labels, batch_size, seed, start=0, process=0, processes=1",
-    "file_batches": ("folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1"),
+    "file_batches": "folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1",
+    "stored_batches": "url, count, batch_size, seed, start=0, process=0, processes=1",
 }
 MODULES = sorted({path.stem for path in FOLDER.glob("*.py")} - MACHINERY)
 

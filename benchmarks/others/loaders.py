@@ -62,6 +62,7 @@ LOADERS = {
         breaks={
             "tuned_batches": {"splits batches"},
             "file_batches": {"splits batches", "refuses"},
+            "stored_batches": {"splits batches"},
         },
     ),
     "jax_dataloader_arrays": Loader(
@@ -76,7 +77,7 @@ LOADERS = {
         "cyreal",
         "cyreal",
         "MIT",
-        "cyreal",
+        "cyreal.loader",  # `import cyreal` alone brings nothing
         COLLECTION,
         breaks={"tuned_batches": {"keeps dtypes", "splits batches", "refuses"}},
     ),

@@ -6,14 +6,19 @@ at an epoch; within one it makes again what was seen. Processes get blocks, not 
 
 import functools
 import itertools
+import os
 
 import numpy as np
+import pyarrow
+import pyarrow.fs
+import pyarrow.parquet
 import ray
 
-from benchmarks.others.parts import crop, not_split, photographs_in, steps_of
+from benchmarks.others.parts import crop, not_split, photographs_in, s3, steps_of
 
 DISTRIBUTION = "ray"
 BLOCKS = 8
+SPLIT = "Ray Data gives a process other blocks, not rows of a batch."
 
 
 def started():
@@ -38,7 +43,7 @@ def epochs(dataset, count, batch_size, seed, start, prepared):
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):
     steps_of(len(images), batch_size)
-    not_split("Ray Data gives a process other blocks, not rows of a batch.", batch_size, processes)
+    not_split(SPLIT, batch_size, processes)
     dataset = dataset_of(images, labels).materialize()
     for batch in epochs(dataset, len(images), batch_size, seed, start, lambda ds, _: ds):
         yield batch["image"], batch["label"]
@@ -62,7 +67,7 @@ def cropped(example, size, seed, epoch):
 
 
 def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):
-    not_split("Ray Data gives a process other blocks, not rows of a batch.", batch_size, processes)
+    not_split(SPLIT, batch_size, processes)
     files, labels, _ = photographs_in(folder)
     steps_of(len(files), batch_size)
     started()
@@ -78,3 +83,24 @@ def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, 
     dataset = ray.data.from_items(examples, override_num_blocks=min(BLOCKS, len(examples)))
     for batch in epochs(dataset.materialize(), len(files), batch_size, seed, start, prepared):
         yield batch["image"], batch["label"]
+
+
+def write_rows(images, labels, to):
+    to.mkdir()
+    pixels = pyarrow.FixedSizeListArray.from_arrays(images.ravel(), images.shape[1])
+    table = pyarrow.table({"image": pixels, "label": labels})
+    rows = 2**22 // images[0].nbytes
+    for number, first in enumerate(range(0, len(images), rows)):
+        pyarrow.parquet.write_table(table.slice(first, rows), to / f"{number:06}.parquet")
+
+
+def stored_batches(url, count, batch_size, seed, start=0, process=0, processes=1):
+    """`url`: of the folder in its bucket, whose endpoint and keys are in the environment."""
+    not_split(SPLIT, batch_size, processes)
+    steps_of(count, batch_size)
+    started()
+    endpoint = os.environ["AWS_ENDPOINT_URL"]
+    files = pyarrow.fs.S3FileSystem(endpoint_override=endpoint, scheme="http", region="us-east-1")
+    dataset = ray.data.read_parquet(s3(url).removeprefix("s3://"), filesystem=files)
+    for batch in epochs(dataset, count, batch_size, seed, start, lambda ds, _: ds):
+        yield np.stack(batch["image"]), batch["label"]
