@@ -12,6 +12,7 @@ import pytest
 from carry_over import cases
 
 from benchmarks import contract
+from benchmarks.others import loaders
 from tools import lessons, site_pages
 
 NAME = "choose_a_loader"
@@ -60,6 +61,18 @@ def test_every_entry_of_the_decision_table_answers_in_words_and_leads_to_its_pro
             begins = rf"(\*\*)?(yes|no|not)\b|{DASH}[a-z]{{2,}}"
             assert re.match(begins, said), f"{row[0]}: {entry}"
             assert entry.startswith(DASH) or re.search(r"\]\((\w+\.ipynb)?#", entry), entry
+
+
+def test_every_other_loader_that_was_measured_has_a_row():
+    text = lessons.md_path(NAME).read_text()
+    table = text.partition("\n### Loaders that have no lesson here\n")[2].partition("\n```")[0]
+    rows = dict(
+        re.findall(r"^\| \[(.+)\]\(https://pypi\.org/project/(.+)/\) \|", table, re.MULTILINE)
+    )
+    measured = [of for of in loaders.LOADERS.values() if of.requirements]
+    assert rows == {of.title: of.distribution for of in measured}
+    for machine in stored().values():
+        assert machine["others"].keys() in (rows.keys(), set())
 
 
 def test_every_link_to_a_lesson_leads_to_a_heading():
@@ -225,7 +238,7 @@ def test_the_page_runs_with_several_machines(run_page, capsys):
     results = of_two_machines()
     axes = run_page(results)
     said = capsys.readouterr().out
-    assert len(axes) == 7 and all(count % len(results) == 0 for count in axes)
+    assert len(axes) == 8 and all(count % len(results) == 0 for count in axes)
     for name in results:
         assert said.count(name) >= len(axes)
     assert re.search(r"^  Grain +16 ", said, re.MULTILINE)
@@ -234,7 +247,7 @@ def test_the_page_runs_with_several_machines(run_page, capsys):
 def test_the_page_runs_with_one_machine(run_page):
     results = of_two_machines()
     results.popitem()
-    assert len(run_page(results)) == 7
+    assert len(run_page(results)) == 8
 
 
 # Where in the results of a machine, what is put there: a sentence of the page would be wrong.
@@ -247,6 +260,9 @@ CONTRADICTIONS = {
     "a large Grain": (("start", "Grain", "disk MB"), 10**6),
     "a share of nothing": (("sizes", "batch 32 of 28x28", "Grain"), [0, 0, 0]),
     "growth that costs": (("growth", "Grain", "16", "time"), 50),
+    "another is fastest": (("others", "SPDL", "memory"), [9, 9, 9]),
+    "another is fastest from a folder": (("others", "SPDL", "photographs", "2"), [9, 9, 9]),
+    "another reads a bucket": (("others", "WebDataset", "storage", "0.02"), [1e9] * 3),
 }
 
 

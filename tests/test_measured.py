@@ -83,6 +83,36 @@ def test_figures_are_those_of_the_file(folder):
     assert found["growth"]["Grain"] == {"4": {"time": 2.0, "gather": 1.25, "MB": 5}}
 
 
+def test_other_loaders_stand_beside_the_five_of_their_machine(folder, tmp_path):
+    figures = {
+        "title": "A loader",
+        "version": "1.2",
+        "installation_bytes": 12_400_000,
+        "import": [{"import_s": 0.52}, {"import_s": 0.46}, {"import_s": 0.5}],
+        "verdicts": {"tuned_batches": {"each once": "", "refuses": "goes through."}},
+        "tuned_images_s": [2.0, 1.0],
+        "numpy_images_s": [4.0, 4.0],
+        "stored": {"0.02": [123_456.0]},
+    }
+    results = {key: STORED[0][key] for key in ("processor", "cores", "device")}
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "cpu.json").write_text(
+        json.dumps(results | {"loaders": {"a_loader": figures}})
+    )
+    elsewhere = copy.deepcopy(STORED[0]) | {"cores": 96}
+    machines = folder(cpu=STORED[0], elsewhere=elsewhere)
+    here, there = value_of(measured.source(machines, tmp_path / "others")).values()
+    assert there["others"] == {}
+    assert here["others"]["A loader"] == {
+        "version": "1.2",
+        "disk MB": 12,
+        "import s": 0.5,
+        "breaks": ["refuses"],
+        "memory": [0.25, 0.375, 0.5],
+        "storage": {"0.02": [123_000, 123_000, 123_000]},
+    }
+
+
 def test_a_line_breaks_in_no_string():
     names = {f"a machine, {n} cores, with a long name, too": [n, n / 3] * 9 for n in range(9)}
     lines = measured.wrapped(names)

@@ -179,3 +179,26 @@ def test_pytorch_says_so_with_either_strategy(strategy):
     done = in_small_shm(LOAD, strategy)
     assert "unable to allocate shared memory(shm)" in done.stdout
     assert not in_small_shm(LOAD.replace("20_000_000", "2_000_000"), strategy).stdout
+
+
+WORKER = f"""
+from torch.utils.data import DataLoader, Dataset
+class Touches(Dataset):
+    def __len__(self):
+        return 1
+    def __getitem__(self, index):
+        {"        ".join(TOUCH.strip().splitlines(keepends=True))}
+        return index
+try:
+    print(len(list(DataLoader(Touches(), num_workers=1, multiprocessing_context="fork"))))
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_pytorch_reports_a_worker_that_dies_of_a_bus_error():
+    done = in_small_shm(WORKER)
+    assert "Unexpected bus error encountered in worker" in done.stderr
+    assert "is killed by signal: Bus error" in done.stdout
+    done = in_small_shm(WORKER.replace("20_000_000", "2_000_000"))
+    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -75,13 +75,20 @@ def test_a_lesson_that_changed_since_says_so(monkeypatch):
     said = "on 2026-11-22: 5 cells hold with Python 3.11 and JAX 0.10.2 on A machine, no GPU; "
     assert f"**Checked** {said}1 wait for a GPU." in site_pages.line("grain")
     tables = "\n".join(site_pages.checked())
-    assert "notebooks/grain.ipynb) | 5, 1 skipped, 61 s, 2026-11-22 |" in tables
+    assert "notebooks/grain.ipynb) | 5, 1 skipped, 61 s, <time>2026-11-22</time> |" in tables
     assert tables.count("not yet |") == len(lessons.names()) - 1
     assert "No run on a GPU is recorded yet" in tables
 
     run["grain"]["digest"] = "of another notebook"
     assert "on 2026-11-22, before its last change: 5 cells" in site_pages.line("grain")
-    assert "2026-11-22, changed since |" in "\n".join(site_pages.checked())
+    text = "\n".join(site_pages.checked())
+    assert "of 1 lessons passed with Python 3.11, the last of them on <time>2026-11-22" in text
+    assert "| lesson |" not in text, "no lesson ran there in its present form"
+    run["pytorch_dataloader"] = figures | {
+        "digest": lessons.digest(lessons.read_notebook("pytorch_dataloader"))
+    }
+    assert "2026-11-22</time>, changed since |" in "\n".join(site_pages.checked())
+    del run["pytorch_dataloader"]
 
     older = {"grain": figures | {"digest": digest, "date": "2026-11-01"}}
     found.append(("A GPU", "Python 3.11", older))  # what holds for the page comes first
@@ -95,7 +102,8 @@ def test_a_lesson_that_changed_since_says_so(monkeypatch):
 
 
 def test_the_pythons_of_a_machine_stand_side_by_side(monkeypatch):
-    figures = {"passed": 5, "skipped": 0, "seconds": 60, "date": "2026-11-22", "digest": ""}
+    digest = lessons.digest(lessons.read_notebook("grain"))
+    figures = {"passed": 5, "skipped": 0, "seconds": 60, "date": "2026-11-22", "digest": digest}
     run = {"grain": figures | {"versions": {"jax": "0.10.2"}}}
     found = [("A machine, no GPU", f"Python 3.{minor}", run) for minor in (11, 13)]
     monkeypatch.setattr(site_pages, "runs", lambda: found)

@@ -39,7 +39,9 @@ def index(address: str) -> str:
         parts += [f"## {caption}", "\n".join(lines)]
     parts += [
         "## Look up",
-        f"- [Troubleshooting]({address}pages/troubleshooting.html): messages, causes and ways out",
+        f"- [Troubleshooting]({address}pages/troubleshooting.html): messages, causes and ways out\n"
+        f"- [Glossary]({address}pages/glossary.html): the words, each with where it is shown\n"
+        f"- [What is checked]({address}pages/checked.html): how, where and when the lessons ran",
     ]
     return "\n\n".join(parts) + "\n"
 

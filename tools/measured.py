@@ -14,6 +14,7 @@ from tools import lessons, machine
 from tools.problem import Problem
 
 RESULTS = lessons.ROOT / "benchmarks" / "results"
+OTHERS = RESULTS.with_name("results-others")  # of loaders without a lesson, on the same machines
 LOADERS = {
     "pytorch_dataloader": "PyTorch DataLoader",
     "grain": "Grain",
@@ -33,16 +34,24 @@ EXAMPLE_BYTES = 28 * 28 + 4
 WIDTH = 78  # columns
 
 
-def source(folder: Path = RESULTS) -> str:
+def source(folder: Path = RESULTS, others: Path = OTHERS) -> str:
     """The source of the cell. Raises Problem where no machine's results are whole."""
     found = [machine.read(file) for file in sorted(folder.glob("*.json"))]
     whole = [results for results in found if is_whole(results)]
+    more = {
+        name_of(results): {of["title"]: other(of) for of in results["loaders"].values()}
+        for results in map(machine.read, sorted(others.glob("*.json")))
+    }
     if not whole:
         raise Problem(
             "No file in benchmarks/results holds every lesson: run `tox run -e bench` with no name."
         )
     whole.sort(key=lambda results: results["device"] == "cpu")  # a GPU comes first
-    text = "\n".join(wrapped({name_of(results): summary(results) for results in whole}))
+    all_of_it = {
+        name_of(results): summary(results) | {"others": more.get(name_of(results), {})}
+        for results in whole
+    }
+    text = "\n".join(wrapped(all_of_it))
     return f'MEASURED = json.loads(r"""\n{text}\n""")'
 
 
@@ -133,6 +142,33 @@ def start(figures: dict) -> dict:
         "first batch ms": round(median(figures["first_batch_s"]) * 1e3),
         "lines": [figures["tuned_lines"], figures["files_lines"]],
     }
+
+
+def other(figures: dict) -> dict:
+    """What is shown of a loader without a lesson; what was not timed is not there."""
+    found = {
+        "version": figures["version"],
+        "disk MB": round(figures["installation_bytes"] / 1e6),
+        "import s": round(median(cost["import_s"] for cost in figures["import"]), 1),
+        "breaks": sorted(
+            {
+                promise
+                for verdicts in figures["verdicts"].values()
+                for promise, refusal in verdicts.items()
+                if refusal
+            }
+        ),
+    }
+    if "tuned_images_s" in figures:
+        found["memory"] = shares(figures, "tuned_images_s", "numpy_images_s")
+    if "photos" in figures:
+        found["photographs"] = {
+            workers: shares(of, "images_s", "decoder_images_s")
+            for workers, of in figures["photos"].items()
+        }
+    if "stored" in figures:
+        found["storage"] = {wait: speeds(rates) for wait, rates in figures["stored"].items()}
+    return found
 
 
 def growth(grown: dict[str, dict]) -> dict:

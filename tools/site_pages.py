@@ -19,6 +19,7 @@ from tools import as_text, copies, front_page, lessons, same_section
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
+STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 HOLDS = "\N{CHECK MARK} Holds:"
 GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
 COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
@@ -28,7 +29,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", write)
     app.connect("env-get-outdated", outdated)
     app.connect("html-page-context", mend)
-    app.connect("build-finished", write_texts)
+    app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -63,16 +64,32 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
 def mend(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     """Let a screen reader say the words of a fold. myst-nb covers them with a label for all.
 
-    And let the mark of a word in the index hold the word, which the search shows as what it found.
+    And let the mark of a message in the index hold it, which the search shows as what it found.
     """
     if body := context.get("body"):
         body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
-        context["body"] = INDEXED.sub(r"\1\2</span>", body)
+        context["body"] = INDEXED.sub(message, body)
 
 
-def write_texts(app: Sphinx, exception: Exception | None) -> None:
-    if app.builder.format == "html" and not exception:
-        as_text.write(Path(app.outdir), app.config.html_baseurl)
+def message(found: re.Match) -> str:
+    """What a program prints, in the type of code: with the straight quotes that it has."""
+    words = found[2].translate(STRAIGHT)
+    return (
+        f'{found[1]}<code class="docutils literal"><span class="pre">{words}</span></code></span>'
+    )
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    """Write the texts for programs, and let pages have their colours before a script runs.
+
+    The theme's colours are of "light" or "dark", which its script sets; without one it is "auto".
+    """
+    if app.builder.format != "html" or exception:
+        return
+    as_text.write(Path(app.outdir), app.config.html_baseurl)
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text()
+        page.write_text(text.replace(' data-theme="auto"', ' data-theme="light"', 1))
 
 
 def runs() -> Iterator[tuple[str, str, dict]]:
@@ -205,6 +222,13 @@ def checked() -> Iterator[str]:
         machines.setdefault(machine, {})[python] = run
     for machine, of_pythons in machines.items():
         yield f"## {machine}"
+        if not any(
+            figures["digest"] == digests.get(name)
+            for run in of_pythons.values()
+            for name, figures in run.items()
+        ):
+            yield earlier(of_pythons)
+            continue
         yield (
             "How many cells passed, in how many seconds, and when. "
             f"Cells that need a GPU {'are skipped' if 'no GPU' in machine else 'run too'}."
@@ -234,13 +258,29 @@ def checked() -> Iterator[str]:
         )
 
 
+def earlier(of_pythons: dict[str, dict]) -> str:
+    """What is left to say of a machine where no lesson ran in its present form."""
+    dates = sorted(figures["date"] for run in of_pythons.values() for figures in run.values())
+    count = len({name for run in of_pythons.values() for name in run})
+    return (
+        f"Earlier versions of {count} lessons passed with {' and '.join(of_pythons)}, "
+        f"the last of them on {date(dates[-1])}."
+    )
+
+
+def date(day: str) -> str:
+    """Not broken at its hyphens."""
+    return f"<time>{day}</time>"
+
+
 def entry(figures: dict | None, digest: str) -> str:
     """What the table says of a lesson: its figures, and whether they are of the page as it is."""
     if not figures:
         return "not yet"
     changed = "" if figures["digest"] == digest else ", changed since"
     skipped = f", {figures['skipped']} skipped" if figures["skipped"] else ""
-    return f"{figures['passed']}{skipped}, {figures['seconds']:.0f} s, {figures['date']}{changed}"
+    seconds, day = f"{figures['seconds']:.0f} s", date(figures["date"])
+    return f"{figures['passed']}{skipped}, {seconds}, {day}{changed}"
 
 
 def in_one_line() -> str:

@@ -99,8 +99,13 @@ def stored_batches(url, count, batch_size, seed, start=0, process=0, processes=1
     not_split(SPLIT, batch_size, processes)
     steps_of(count, batch_size)
     started()
-    endpoint = os.environ["AWS_ENDPOINT_URL"]
-    files = pyarrow.fs.S3FileSystem(endpoint_override=endpoint, scheme="http", region="us-east-1")
+    store = {  # told here: the cluster may be older than these variables
+        "access_key": os.environ["AWS_ACCESS_KEY_ID"],
+        "secret_key": os.environ["AWS_SECRET_ACCESS_KEY"],
+        "endpoint_override": os.environ["AWS_ENDPOINT_URL"],
+        "region": os.environ["AWS_DEFAULT_REGION"],
+    }
+    files = pyarrow.fs.S3FileSystem(scheme="http", **store)
     dataset = ray.data.read_parquet(s3(url).removeprefix("s3://"), filesystem=files)
     for batch in epochs(dataset, count, batch_size, seed, start, lambda ds, _: ds):
         yield np.stack(batch["image"]), batch["label"]

@@ -386,6 +386,8 @@ def test_troubleshooting_begins_with_a_table_by_symptom(open_page):
     assert tab.locator("article table").first.bounding_box()["y"] < tab.viewport_size["height"]
     head = tab.locator("article table").first.locator("th").all_inner_texts()
     assert head == ["you see", "cause", "way out"]
+    message = tab.locator("article td code", has_text="t get attribute").first
+    assert message.inner_text() == "Can't get attribute"
 
 
 @pytest.mark.parametrize(
@@ -418,6 +420,10 @@ def test_a_page_is_painted_without_a_script(browser, address):
     tab.goto(urljoin(address, FRONT))
     assert tab.locator(".speeds svg").is_visible()
     assert tab.get_by_role("heading", name="Which lesson is for me?").is_visible()
+    block = tab.locator(".highlight-python").first
+    colours = "word => getComputedStyle(word).color"
+    words = block.locator("pre span[class]").evaluate_all("all => all.map(" + colours + ")")
+    assert len(set(words)) > 2, "code has the colours of its words"
     context.close()
 
 
@@ -427,6 +433,8 @@ def test_llms_txt_leads_to_the_lessons_as_markdown():
     for link in links:
         file = SITE / urlsplit(link).path.removeprefix(PREFIX)
         assert file.read_text().startswith("# ")
+    for link in re.findall(r"\]\((\S+\.html)\)", (SITE / "llms.txt").read_text()):
+        assert (SITE / urlsplit(link).path.removeprefix(PREFIX)).exists()
 
 
 def proofs(tab):
