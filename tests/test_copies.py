@@ -66,6 +66,12 @@ def test_no_block_for_a_helper_for_what_needs_nothing_or_needs_a_module_of_the_l
     assert not blocks(cell(module), cell("from rows import x\n\n\ndef f():\n    return x", "copy"))
 
 
+def test_a_folded_cell_has_a_block_if_it_is_to_copy():
+    uses = "def f():\n    return a"
+    assert [*blocks(cell("import a"), cell(uses, "copy", "hide-input"))] == [1]
+    assert not blocks(cell("import a"), cell(uses, "shared-a", "hide-input"))
+
+
 def test_the_loaders_have_blocks_for_the_short_answer_and_the_tuned_pipeline():
     for name in ("pytorch_dataloader", "grain", "huggingface_datasets"):
         notebook = lessons.read_notebook(name)

@@ -377,3 +377,16 @@ def test_one_sentence_where_the_texts_cannot_be_fetched(tmp_path, damage):
     with pytest.raises(RuntimeError, match=r"put \.txt files into .*texts\.$") as error:
         names["fetch_texts"](tmp_path / "texts", tmp_path.as_uri())
     assert "\n" not in str(error.value) and not (tmp_path / "texts").exists()
+
+
+@pytest.mark.parametrize("other", ["notes.md", "sonnets.TXT", "a folder"])
+def test_a_folder_with_other_files_is_refused_in_one_sentence_and_kept(tmp_path, other):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / other).mkdir() if other == "a folder" else (texts / other).write_text("mine")
+    names = fetching(tmp_path)
+    said = r"texts holds files, but no \.txt file: add one\.$"
+    with pytest.raises(ValueError, match=said) as error:
+        names["fetch_texts"](texts, tmp_path.as_uri())
+    assert "\n" not in str(error.value)
+    assert [file.name for file in texts.iterdir()] == [other]

@@ -218,18 +218,36 @@ def test_a_proof_has_no_mark_where_no_record_is_of_this_notebook(folded, digest)
         ("import jax\n\nprint(jax.__version__)", "Imports"),
         ("import sys\n\nif sys:\n    %pip install -q grain\nimport grain", "Imports"),
         ("from torchvision.datasets import MNIST\n\nx = MNIST('data')", "Imports and data"),
+        ("def f():\n    return 1\n\n\ntrain_images, train_labels = f(), f()", "The dataset"),
         ("import jax\n\n\ndef f():\n    pass", None),
         ("x = 1\nimport jax", None),
         ("%%writefile a.py\nimport jax", None),
     ],
 )
-def test_imports_are_folded_and_what_they_print_stays(tiny, source, title):
+def test_imports_and_the_dataset_are_folded_with_what_they_print(tiny, source, title):
     cell = code(source, metadata={"tags": ["setup"]}, outputs=printed("1"))
     tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
     shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
     assert prompts(shown.cells) == [title]
-    assert shown.cells[0].metadata.tags == ["setup", *["hide-input"] * bool(title)]
+    assert shown.cells[0].metadata.tags == ["setup", *["hide-cell"] * bool(title)]
     assert shown.cells[0].source == source
+
+
+@pytest.mark.parametrize(
+    ("source", "tags", "title"),
+    [
+        ("A = 1\n\n\ndef f():\n    pass\n\n\nclass G:\n    pass", ["copy"], "Show f, G"),
+        ("@jit\ndef f():\n    pass", ["shared-f"], "Show f"),
+        ("def draw():\n    pass\n\n\ndraw()", [], None),  # a drawing
+        ("x = 1", ["setup"], None),
+    ],
+)
+def test_a_folded_cell_is_called_by_what_it_defines(tiny, source, tags, title):
+    cell = code(source, metadata={"tags": [*tags, "hide-input"]})
+    tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
+    shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
+    assert prompts(shown.cells) == [title]
+    assert shown.cells[0].metadata.tags == [*tags, "hide-input"]
 
 
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():

@@ -63,9 +63,9 @@ def writes(cell: NotebookNode) -> bool:
 
 
 def is_copied(cell: NotebookNode) -> bool:
-    """Whether the cell defines a function that readers copy, and shows it."""
+    """Whether the cell defines a function that readers copy, folded or not."""
     tags = set(lessons.tags(cell))
-    if not tags & COPIED or tags & {"hide-input", *PASSED_OVER} or writes(cell):
+    if not tags & COPIED or tags & PASSED_OVER or writes(cell):
         return False
     return any(isinstance(node, ast.FunctionDef) for node in lessons.python(cell).body)
 

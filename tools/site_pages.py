@@ -126,8 +126,10 @@ def with_folds(text: str, name: str) -> str:
                 title = opened = title.replace("Proof:", said, 1)
                 cell.metadata.tags += ["holds"] if said == HOLDS else []  # a class, for the colour
             fold(cell, "hide-cell", title, opened)
-        elif title := title_of_imports(cell):
-            fold(cell, "hide-input", title, title)
+        elif title := title_of_setup(cell):
+            fold(cell, "hide-cell", title, title)
+        elif title := title_of_definitions(cell):
+            label(cell, f"Show {title}", f"Hide {title}")
     return nbformat.writes(notebook)
 
 
@@ -158,25 +160,42 @@ def with_copies(text: str) -> str:
 
 
 def fold(cell: NotebookNode, tag: str, title: str, opened: str) -> None:
-    """`opened`: the words of the fold while it is open."""
-    options = cell.metadata.setdefault("mystnb", {})
-    options.update(code_prompt_show=title, code_prompt_hide=opened)
+    label(cell, title, opened)
     cell.metadata.tags.append(tag)
 
 
-def title_of_imports(cell: NotebookNode) -> str:
-    """What a setup cell that begins with imports and defines nothing is folded to, or nothing.
+def label(cell: NotebookNode, title: str, opened: str) -> None:
+    """`opened`: the words of the fold while it is open."""
+    options = cell.metadata.setdefault("mystnb", {})
+    options.update(code_prompt_show=title, code_prompt_hide=opened)
 
-    Readers look for the answer, which stands below. What such a cell prints stays.
+
+def title_of_definitions(cell: NotebookNode) -> str:
+    """The names of what a folded cell defines for other cells, or nothing."""
+    tags = {*lessons.tags(cell)}
+    if "hide-input" not in tags or not (tags & {"setup", "copy"} or lessons.shared_tag(cell)):
+        return ""
+    defines = ast.FunctionDef | ast.ClassDef
+    return ", ".join(n.name for n in lessons.python(cell).body if isinstance(n, defines))
+
+
+def title_of_setup(cell: NotebookNode) -> str:
+    """What a setup cell of imports, or of the loaders' dataset, is folded to, or nothing.
+
+    Readers look for the answer, which stands below. What the cell prints is in the fold too.
     """
     if "setup" not in lessons.tags(cell) or "hide-input" in lessons.tags(cell):
         return ""
     body = lessons.python(cell).body
     kinds = {type(node) for node in body}
-    begins = body and isinstance(body[0], ast.Import | ast.ImportFrom)
-    if not begins or kinds & {ast.FunctionDef, ast.ClassDef} or cell.source.startswith("%%"):
+    if cell.source.startswith("%%") or not body:
         return ""
-    return "Imports and data" if ast.Assign in kinds else "Imports"
+    if isinstance(body[0], ast.Import | ast.ImportFrom):
+        if kinds & {ast.FunctionDef, ast.ClassDef}:
+            return ""
+        return "Imports and data" if ast.Assign in kinds else "Imports"
+    makes = {n.id for n in ast.walk(ast.Module(body, [])) if isinstance(n, ast.Name)}
+    return "The dataset" if "train_images" in makes else ""
 
 
 def where_it_holds(name: str) -> set[str]:

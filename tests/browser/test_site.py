@@ -16,7 +16,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tools import copies, front_page, lessons
+from tools import copies, front_page, lessons, same_section
 
 BUILT = lessons.ROOT / "_build"
 SITE = BUILT / "html"
@@ -220,14 +220,26 @@ def test_headings_get_smaller_and_outputs_do_not_look_like_code(open_page):
     assert colours[0] != colours[1]
 
 
-def test_imports_are_folded_and_one_click_opens_them(open_page):
+def test_imports_are_folded_with_what_they_print_and_one_click_opens_them(open_page):
     tab = open_page("notebooks/grain.html")
     fold = tab.locator(".cell.tag_setup details").first
     assert fold.locator("summary").inner_text().strip() == "Imports and data"
-    assert not fold.locator(".cell_input").is_visible()
-    assert tab.locator(".cell.tag_setup .cell_output").first.is_visible()
+    parts = fold.locator(".cell_input"), fold.locator(".cell_output").first
+    assert not any(part.is_visible() for part in parts)
     fold.locator("summary").click()
-    assert fold.locator(".cell_input").is_visible()
+    assert all(part.is_visible() for part in parts)
+
+
+@pytest.mark.parametrize("name", same_section.LOADERS)
+def test_the_short_answer_of_a_loader_begins_before_900_pixels(open_page, name):
+    """The function to copy: `batches`, or in the lesson on tf.data, which has none, the first."""
+    tab = open_page(f"notebooks/{name}.html")
+    tab.set_viewport_size({"width": 1280, "height": 720})
+    tags = [lessons.tags(cell) for cell in lessons.code_cells(lessons.read_notebook(name))]
+    tag = "short-answer" if any("short-answer" in found for found in tags) else "copy"
+    answer = tab.locator(f".cell.tag_{tag} .cell_input").first
+    assert answer.is_visible()
+    assert answer.evaluate("e => e.getBoundingClientRect().top + scrollY") < 900
 
 
 def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):

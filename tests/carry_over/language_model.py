@@ -203,7 +203,7 @@ def check_saved(names) -> None:
         for other in ("x.bin", "x.uint16", "x", "x.7.float16", "x.7.uint8", "x.y.uint16"):
             (folder / other).write_bytes(bytes(14))
             message = refusal(other, lambda n=other: mapped(folder / n))
-            if "does not end in .COUNT.uint16" not in message:
+            if not message.endswith(f"{other} must be named NAME.COUNT.uint16 or .uint32."):
                 raise Refused(f"{other}: the sentence is {message}")
         try:
             mapped(folder / "missing.7.uint16")
