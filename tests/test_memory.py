@@ -192,7 +192,7 @@ class Touches(Dataset):
 try:
     print(len(list(DataLoader(Touches(), num_workers=1, multiprocessing_context="fork"))))
 except RuntimeError as error:
-    print(error)
+    print(error, error.__cause__)
 """
 
 
