@@ -60,7 +60,6 @@ KNOWN: dict[str, dict[str, str]] = {
         "def stream_of(step=1, seed=0, batch_size=4, start=0, workers=0):": GRAIN_WARNS,
         "import orbax.checkpoint as ocp": GRAIN_WARNS,
         "files, labels, _ = photographs_in(PHOTOGRAPHS)": GRAIN_WARNS,
-        "import os": GRAIN_WARNS,
     },
     "many_devices": {
         'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
