@@ -2,7 +2,7 @@
 
     tox run -e check [-- --fix]
 
-`--fix` copies the shared cells from their owner, md/pytorch_dataloader.md, into the others, formats
+`--fix` copies the shared cells from their owner into the other lessons, formats
 the code cells of md/, writes how long a lesson takes to read, which follows from its length, and
 writes what the benchmark measured into the lesson that chooses.
 """
@@ -216,7 +216,8 @@ def check_prose(markdown: str) -> Iterator[str]:
 
 def shared_cells() -> dict[str, str]:
     """The source of each shared cell, by its tag, as its owner has it."""
-    cells = lessons.code_cells(lessons.read_md(lessons.SHARED_OWNER))
+    owners = [name for name in lessons.SHARED_OWNERS if lessons.md_path(name).is_file()]
+    cells = [c for name in reversed(owners) for c in lessons.code_cells(lessons.read_md(name))]
     return {tag: cell.source for cell in cells if (tag := lessons.shared_tag(cell))}
 
 
@@ -231,11 +232,12 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
     for tag in lessons.tags(cell):
         if tag.startswith(lessons.SHARED):
             if tag not in owner:
-                yield f"has the tag {tag}, which md/{lessons.SHARED_OWNER}.md does not define"
+                yield f"has the tag {tag}, which none of {', '.join(lessons.SHARED_OWNERS)} defines"
             elif owner[tag] != cell.source:
                 yield (
-                    f"differs from its owner's {tag}: edit md/{lessons.SHARED_OWNER}.md, "
-                    "then run `tox run -e check -- --fix`"
+                    f"differs from its owner's {tag}: edit it in the first lesson of "
+                    f"{', '.join(lessons.SHARED_OWNERS)} that has it, then run "
+                    "`tox run -e check -- --fix`"
                 )
         elif tag not in lessons.TAGS:
             yield f"has the unknown tag {tag}: CONTRIBUTING.md lists the tags"

@@ -24,7 +24,7 @@ NOTEBOOKS = ROOT / "notebooks"
 SANITIZER = ROOT / "nbval_sanitize.cfg"
 # What passed with Colab's versions: not beside the records of machines, as any machine will do.
 COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
-SHARED_OWNER = "pytorch_dataloader"
+SHARED_OWNERS = "pytorch_dataloader", "tensorflow_datasets"  # the first that has a cell owns it
 GPU_TAG = "requires-gpu"
 RESULTS_TAG = "results"  # of the cell that tools/measured.py writes
 TAGS = {
