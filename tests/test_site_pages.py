@@ -258,6 +258,27 @@ def test_a_folded_cell_is_called_by_what_it_defines_or_makes(tiny, source, tags,
     assert shown.cells[0].metadata.tags == [*tags, "hide-input"]
 
 
+def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
+    script = "".join(site_pages.SEARCH)
+    assert site_pages.find_places(script) == "".join(site_pages.SEARCH.values())
+    for changed in ("", script * 2):
+        with pytest.raises(lessons.Problem, match="search has changed"):
+            site_pages.find_places(changed)
+
+
+def test_no_script_holds_up_a_page_and_its_options_stand_in_it():
+    page = (
+        '<html data-theme="auto"><script defer src="_static/scripts/fontawesome.js?digest=1">'
+        "</script>"
+        '<script src="_static/documentation_options.js?v=1"></script><script src="a.js"></script>'
+        "<script>A.b = 1;</script>"
+    )
+    assert site_pages.paint_first(page, r"const A = {c: '\\d'};") == (
+        r"""<html data-theme="light"><script>const A = {c: '\\d'};</script>"""
+        '<script defer src="a.js"></script><script>A.b = 1;</script>'
+    )
+
+
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
     trap = code("boom()", metadata={"tags": ["trap"]}, outputs=printed("TypeError: no\n"))
     notebook = nbformat.v4.new_notebook(

@@ -28,6 +28,7 @@ PAGES = sorted(str(file) for file in FILES if file.parts[0] != "_static")
 WIDTHS = {"phone": 390, "tablet": 820, "desktop": 1440}
 HEAVIEST = 1_500_000  # bytes of a page and its pictures
 FIT_A_PHONE = 3  # columns of a table
+PAPER = {"width": 718, "height": 1046}  # A4 between the margins of a browser
 LAPTOP = {"width": 1280, "height": 800}  # a small one; the right sidebar shows from 1200 on
 # Without preload axe asks for no style sheets of its own.
 AXE = {"resultTypes": ["violations"], "preload": False}
@@ -331,6 +332,16 @@ TASKS = {
         ["Grain: Resume at any step"],
         f"{GRAIN}#resume-at-any-step-on-any-number-of-processes",
     ),
+    "a section of a lesson, by a search": (
+        f"{SEARCH}photographs+pytorch",
+        ["Feed JAX from a PyTorch DataLoader > Read a folder of photographs"],
+        f"{TORCH}#read-a-folder-of-photographs",
+    ),
+    "why memory grows": (
+        f"{SEARCH}memory+grows",
+        ["Find memory that grows, and bound it"],
+        "notebooks/memory_that_grows.html",
+    ),
     "read my folder of photographs with PyTorch": (
         FRONT,
         ["PyTorch: A folder of photographs"],
@@ -575,6 +586,19 @@ def test_on_paper_proofs_stay_one_line_and_other_folds_are_printed(open_page):
     tab.emulate_media(media="print")
     assert drawing.is_visible() and tab.locator("article h1").is_visible()
     assert not any(fold.locator(".cell_input").is_visible() for fold in proofs(tab).all())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_on_paper_nothing_is_cut_off(open_page, page):
+    tab = open_page(page)
+    tab.set_viewport_size(PAPER)
+    tab.emulate_media(media="print")
+    wide = (
+        "all => all.filter(it => it.checkVisibility() && (it.scrollWidth > it.clientWidth + 1 ||"
+        " it.getBoundingClientRect().right > innerWidth)).map(it => it.outerHTML.slice(0, 200))"
+    )
+    parts = tab.locator(".bd-article :is(pre, img, svg, table)")
+    assert parts.evaluate_all(wide) == []
 
 
 def test_theme_switch_goes_to_the_dark_theme_and_stays(open_page):
