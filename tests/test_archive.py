@@ -52,7 +52,24 @@ def test_the_notes_are_those_of_the_release(monkeypatch, tmp_path):
     parts = ["# Changelog", "## Unreleased", "- c", "## 1.1 (2026-12-01)", "- b"]
     text = "\n\n".join([*parts, "## 1.0 (2026-11-01)", "- a\n"])
     (tmp_path / "CHANGELOG.md").write_text(text)
+    cite(tmp_path, "1.1", "2026-12-01")
     assert archive.notes("v1.1") == "- b\n"
+    cite(tmp_path, '"1.0"', "2026-11-01")
     assert archive.notes("v1.0") == "- a\n"
     with pytest.raises(lessons.Problem, match=r"no heading `## 2\.0 "):
         archive.notes("v2.0")
+
+
+@pytest.mark.parametrize(
+    "cited", [("1.1", "2026-11-01"), ("1.0", "2026-12-01"), ("10", "2026-11-01")]
+)
+def test_a_release_is_cited_by_its_version_and_its_day(monkeypatch, tmp_path, cited):
+    monkeypatch.setattr(lessons, "ROOT", tmp_path)
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.0 (2026-11-01)\n\n- a\n")
+    cite(tmp_path, *cited)
+    with pytest.raises(lessons.Problem, match=r"CITATION\.cff has no line"):
+        archive.notes("v1.0")
+
+
+def cite(folder, version, day):
+    (folder / "CITATION.cff").write_text(f"version: {version}\ndate-released: {day}\n")

@@ -131,6 +131,25 @@ def test_the_citation_names_the_newest_release():
     assert tuple(value and str(value) for value in cited) == newest
 
 
+def test_a_pull_request_keeps_the_site_that_it_built_also_when_a_test_failed():
+    workflow = ROOT / ".github/workflows/test.yml"
+    assert "pull_request" in yaml.safe_load(workflow.read_text())[True]  # YAML reads on as True
+    steps = jobs_of(workflow)["site"]["steps"]
+    [built] = [i for i, s in enumerate(steps) if s.get("run") == "python -m tox run -e browser"]
+    [kept] = [i for i, s in enumerate(steps) if s.get("with", {}).get("path") == "_build/html"]
+    assert built < kept and steps[kept]["if"] == "${{ !cancelled() }}"
+    assert steps[kept]["with"]["name"] in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_a_release_is_published_only_if_its_notebooks_passed_from_its_archive():
+    jobs = jobs_of(ROOT / ".github/workflows/release.yml")
+    assert jobs["publish"]["needs"] == "pack"
+    [check_of_archive] = [s["run"] for s in jobs["pack"]["steps"] if "unzip" in s.get("run", "")]
+    *_, folder, command = check_of_archive.strip().splitlines()
+    assert folder == 'cd "$RUNNER_TEMP/feed-jax-$TAG"'
+    assert command == "python -m tox run -e test -- notebooks"
+
+
 def test_a_problem_and_the_command_that_installs_are_defined_once():
     programs = [
         path.read_text() for folder in PROGRAMS for path in sorted((ROOT / folder).rglob("*.py"))

@@ -233,21 +233,50 @@ def test_imports_and_the_dataset_are_folded_with_what_they_print(tiny, source, t
     assert shown.cells[0].source == source
 
 
+F_AND_G = "A = 1\n\n\ndef f():\n    pass\n\n\nclass G:\n    pass"
+DRAWN = [nbformat.v4.new_output("display_data", data={"image/png": "AA=="})]
+
+
 @pytest.mark.parametrize(
-    ("source", "tags", "title"),
+    ("source", "tags", "outputs", "title"),
     [
-        ("A = 1\n\n\ndef f():\n    pass\n\n\nclass G:\n    pass", ["copy"], "Show f, G"),
-        ("@jit\ndef f():\n    pass", ["shared-f"], "Show f"),
-        ("def draw():\n    pass\n\n\ndraw()", [], None),  # a drawing
-        ("x = 1", ["setup"], None),
+        (F_AND_G, ["copy"], [], "Show f, G"),
+        (F_AND_G, ["setup"], DRAWN, "Show f, G"),
+        (F_AND_G, [], [], "Show f, G"),
+        (F_AND_G, [], DRAWN, "Show the code of the drawing"),
+        (F_AND_G, [], printed("1"), "Show the code of this output"),
+        (F_AND_G, ["trap"], printed("1"), "Show the code of the trap"),
+        ("@jit\ndef f():\n    pass", ["shared-f"], [], "Show f"),
+        ("x = 1", ["setup"], [], None),
     ],
 )
-def test_a_folded_cell_is_called_by_what_it_defines(tiny, source, tags, title):
-    cell = code(source, metadata={"tags": [*tags, "hide-input"]})
+def test_a_folded_cell_is_called_by_what_it_defines_or_makes(tiny, source, tags, outputs, title):
+    cell = code(source, metadata={"tags": [*tags, "hide-input"]}, outputs=outputs)
     tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
     shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
     assert prompts(shown.cells) == [title]
     assert shown.cells[0].metadata.tags == [*tags, "hide-input"]
+
+
+def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
+    script = "".join(site_pages.SEARCH)
+    assert site_pages.find_places(script) == "".join(site_pages.SEARCH.values())
+    for changed in ("", script * 2):
+        with pytest.raises(lessons.Problem, match="search has changed"):
+            site_pages.find_places(changed)
+
+
+def test_no_script_holds_up_a_page_and_its_options_stand_in_it():
+    page = (
+        '<html data-theme="auto"><script defer src="_static/scripts/fontawesome.js?digest=1">'
+        "</script>"
+        '<script src="_static/documentation_options.js?v=1"></script><script src="a.js"></script>'
+        "<script>A.b = 1;</script>"
+    )
+    assert site_pages.paint_first(page, r"const A = {c: '\\d'};") == (
+        r"""<html data-theme="light"><script>const A = {c: '\\d'};</script>"""
+        '<script defer src="a.js"></script><script>A.b = 1;</script>'
+    )
 
 
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():

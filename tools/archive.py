@@ -54,16 +54,24 @@ def pack(path: Path, version: str) -> None:
 
 
 def notes(version: str) -> str:
-    """The part of the changelog on this release. Raises Problem if there is none."""
+    """The part of the changelog on this release. Raises Problem if a file does not name it."""
     changelog = (lessons.ROOT / "CHANGELOG.md").read_text()
-    number = re.escape(version.removeprefix("v"))
-    found = re.search(rf"^## {number} \(.*?\)\n(.*?)(?=^## |\Z)", changelog, re.M | re.DOTALL)
+    number = version.removeprefix("v")
+    part = rf"^## {re.escape(number)} \((.*?)\)\n(.*?)(?=^## |\Z)"
+    found = re.search(part, changelog, re.M | re.DOTALL)
     if not found:
         raise lessons.Problem(
-            f"CHANGELOG.md has no heading `## {version.removeprefix('v')} (YEAR-MONTH-DAY)`: "
+            f"CHANGELOG.md has no heading `## {number} (YEAR-MONTH-DAY)`: "
             "name the release there before you tag it."
         )
-    return found[1].strip() + "\n"
+    citation = (lessons.ROOT / "CITATION.cff").read_text()
+    for field, value in {"version": number, "date-released": found[1]}.items():
+        if not re.search(rf"^{field}: [\"']?{re.escape(value)}[\"']?$", citation, re.M):
+            raise lessons.Problem(
+                f"CITATION.cff has no line `{field}: {value}`: "
+                "who cites the release should name it as it is."
+            )
+    return found[2].strip() + "\n"
 
 
 def main() -> None:

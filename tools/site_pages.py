@@ -22,6 +22,27 @@ INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
 STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 HOLDS = "\N{CHECK MARK} Holds:"
 GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
+OPTIONS = "_static/documentation_options.js"
+SEARCH = {
+    """      if (
+        title.toLowerCase().trim().includes(queryLower)
+        && queryLower.length >= title.length / 2
+      ) {
+        for (const [file, id] of foundTitles) {
+""": """      const words = queryLower.split(/\\s+/);
+      if (words.some((word) => title.toLowerCase().includes(word))) {
+        for (const [file, id] of foundTitles) {
+          const place = `${titles[file]} ${title}`.toLowerCase();
+          if (!words.every((word) => place.includes(word))) continue;
+""",
+    """          const score = Math.round(
+            (Scorer.title * queryLower.length) / title.length,
+          );
+""": """          const share = Math.min(1, queryLower.length / title.length);
+          const score = Scorer.title + Math.round(Scorer.title * share);
+""",
+    "titles[file] === title ? 1 : 0": "titles[file] === title ? Scorer.title : 0",
+}
 COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
 
 
@@ -80,16 +101,44 @@ def message(found: re.Match) -> str:
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:
-    """Write the texts for programs, and let pages have their colours before a script runs.
-
-    The theme's colours are of "light" or "dark", which its script sets; without one it is "auto".
-    """
+    """Write the texts for programs, and let pages be painted before a script has come."""
     if app.builder.format != "html" or exception:
         return
     as_text.write(Path(app.outdir), app.config.html_baseurl)
+    search = Path(app.outdir) / "_static" / "searchtools.js"
+    search.write_text(find_places(search.read_text()))
+    options = (Path(app.outdir) / OPTIONS).read_text()
     for page in Path(app.outdir).rglob("*.html"):
-        text = page.read_text()
-        page.write_text(text.replace(' data-theme="auto"', ' data-theme="light"', 1))
+        page.write_text(paint_first(page.read_text(), options))
+
+
+def find_places(script: str) -> str:
+    """Sphinx's search, which then finds headings, above the pages that only have the words.
+
+    Sphinx takes a heading only if the query is half of it. Here all words of the query have to be
+    in the heading and the title of its page, and one in the heading: "resume grain". Raises
+    Problem if Sphinx has changed, so that the build says so.
+    """
+    for old, new in SEARCH.items():
+        if script.count(old) != 1:
+            raise lessons.Problem(f"Sphinx's search has changed: no single {old!r} in it.")
+        script = script.replace(old, new)
+    return script
+
+
+def paint_first(text: str, options: str) -> str:
+    """The text of a page that no script holds up, and that has its colours without one.
+
+    The theme's colours are of "light" or "dark", which its script sets; without one it is "auto".
+    Scripts run in their order when the page is there. `options`, which the small ones inside the
+    page use, stands in it. The script of half a megabyte that draws icons is left out: the icons
+    are letters of a font as well.
+    """
+    text = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
+    text = re.sub(r'\s*<script [^>]*src="[^"]*/fontawesome\.js[^"]*"></script>', "", text)
+    own = re.compile(rf'<script src="[^"]*{re.escape(OPTIONS)}[^"]*"></script>')
+    text = own.sub(lambda _: f"<script>{options}</script>", text)
+    return text.replace("<script src=", "<script defer src=")
 
 
 def runs() -> Iterator[tuple[str, str, dict]]:
@@ -128,7 +177,7 @@ def with_folds(text: str, name: str) -> str:
             fold(cell, "hide-cell", title, opened)
         elif title := title_of_setup(cell):
             fold(cell, "hide-cell", title, title)
-        elif title := title_of_definitions(cell):
+        elif title := title_of_folded_code(cell):
             label(cell, f"Show {title}", f"Hide {title}")
     return nbformat.writes(notebook)
 
@@ -170,13 +219,20 @@ def label(cell: NotebookNode, title: str, opened: str) -> None:
     options.update(code_prompt_show=title, code_prompt_hide=opened)
 
 
-def title_of_definitions(cell: NotebookNode) -> str:
-    """The names of what a folded cell defines for other cells, or nothing."""
+def title_of_folded_code(cell: NotebookNode) -> str:
+    """What a folded cell defines for other cells, or what it makes, or nothing."""
     tags = {*lessons.tags(cell)}
-    if "hide-input" not in tags or not (tags & {"setup", "copy"} or lessons.shared_tag(cell)):
+    if "hide-input" not in tags:
         return ""
-    defines = ast.FunctionDef | ast.ClassDef
-    return ", ".join(n.name for n in lessons.python(cell).body if isinstance(n, defines))
+    body, defines = lessons.python(cell).body, ast.FunctionDef | ast.ClassDef
+    names = ", ".join(node.name for node in body if isinstance(node, defines))
+    if names and (tags & {"setup", "copy"} or lessons.shared_tag(cell)):
+        return names
+    if any("image/png" in output.get("data", {}) for output in cell.outputs):
+        return "the code of the drawing"
+    if "trap" in tags:
+        return "the code of the trap"
+    return "the code of this output" if cell.outputs else names
 
 
 def title_of_setup(cell: NotebookNode) -> str:

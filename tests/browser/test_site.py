@@ -4,6 +4,7 @@
 """
 
 import functools
+import gzip
 import html
 import http.server
 import itertools
@@ -26,6 +27,8 @@ FILES = [path.relative_to(SITE) for path in SITE.rglob("*.html")]
 PAGES = sorted(str(file) for file in FILES if file.parts[0] != "_static")
 WIDTHS = {"phone": 390, "tablet": 820, "desktop": 1440}
 HEAVIEST = 1_500_000  # bytes of a page and its pictures
+FIT_A_PHONE = 3  # columns of a table
+PAPER = {"width": 718, "height": 1046}  # A4 between the margins of a browser
 LAPTOP = {"width": 1280, "height": 800}  # a small one; the right sidebar shows from 1200 on
 # Without preload axe asks for no style sheets of its own.
 AXE = {"resultTypes": ["violations"], "preload": False}
@@ -252,6 +255,24 @@ def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):
     assert "gradient" in inputs.evaluate("f => getComputedStyle(f).backgroundImage")
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_on_a_phone_the_last_column_of_a_table_is_there_or_is_hinted_at(open_page, page):
+    tab = open_page(page, "phone")
+    tables = tab.locator(".bd-content .pst-scrollable-table-container:visible")
+    for table in tables.all():
+        shown, whole = table.evaluate("t => [t.clientWidth, t.scrollWidth]")
+        columns = table.locator("tr").first.locator("> *")
+        if columns.count() <= FIT_A_PHONE:
+            assert whole <= shown, table.inner_text()
+        elif whole > shown:
+            style = "e => getComputedStyle(e)."
+            assert "gradient" in table.evaluate(f"{style}backgroundImage")
+            over = "tr, tr > :last-child"  # what lies over the shadow lets it through
+            colours = table.locator(over).evaluate_all(f"all => all.map({style}backgroundColor)")
+            assert all(re.search(r", 0(\.0\d+)?\)$", colour) for colour in colours), colours
+            assert columns.first.evaluate(f"{style}position") == "sticky"
+
+
 def test_the_first_screen_has_the_result_and_the_code(open_page):
     tab = open_page("index.html")
     tab.set_viewport_size(LAPTOP)
@@ -261,6 +282,10 @@ def test_the_first_screen_has_the_result_and_the_code(open_page):
         box = seen.bounding_box()
         assert box["y"] + box["height"] < LAPTOP["height"]
     assert code.bounding_box()["x"] > picture.bounding_box()["x"]
+    tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
+    rows = tab.locator("#data-in-memory tbody tr").first
+    for seen in (tab.get_by_text("run from its first cell to its last"), rows):
+        assert seen.bounding_box()["y"] < 900  # what is checked, and the first lessons
     code.hover()
     tab.locator(".ten-lines button.copybtn").first.click()
     tab.wait_for_selector("button.copybtn.success")
@@ -307,6 +332,16 @@ TASKS = {
         ["Grain: Resume at any step"],
         f"{GRAIN}#resume-at-any-step-on-any-number-of-processes",
     ),
+    "a section of a lesson, by a search": (
+        f"{SEARCH}photographs+pytorch",
+        ["Feed JAX from a PyTorch DataLoader > Read a folder of photographs"],
+        f"{TORCH}#read-a-folder-of-photographs",
+    ),
+    "why memory grows": (
+        f"{SEARCH}memory+grows",
+        ["Find memory that grows, and bound it"],
+        "notebooks/memory_that_grows.html",
+    ),
     "read my folder of photographs with PyTorch": (
         FRONT,
         ["PyTorch: A folder of photographs"],
@@ -321,6 +356,11 @@ TASKS = {
         FRONT,
         ["Choose a loader: measured side by side"],
         "notebooks/choose_a_loader.html",
+    ),
+    "what it costs on a GPU": (
+        FRONT,
+        ["Choose a loader: measured side by side", "Know when speed decides"],
+        "notebooks/choose_a_loader.html#know-when-speed-decides",
     ),
     "is my GPU waiting": (
         FRONT,
@@ -426,17 +466,59 @@ def test_a_page_is_no_heavier_than_a_phone_likes(page):
     assert (SITE / page).stat().st_size + sum(file.stat().st_size for file in own) < HEAVIEST
 
 
-def test_a_page_is_painted_without_a_script(browser, address):
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "404.html"])
+def test_all_that_a_page_asks_for_is_no_heavier_either(browser, address, page):
+    """As Pages sends it, which compresses texts: with styles, scripts, fonts and the index."""
+    context, asked = browser.new_context(), set()
+    tab = context.new_page()
+    tab.on("request", lambda request: asked.add(urlsplit(request.url).path))
+    tab.goto(urljoin(address, page), wait_until="networkidle")
+    context.close()
+    files = [SITE / path.removeprefix(PREFIX) for path in asked if path.startswith(PREFIX)]
+    sent = {file.name: len(sent_as(file)) for file in files}
+    assert sum(sent.values()) < HEAVIEST, sent
+
+
+def sent_as(file):
+    data = file.read_bytes()
+    return gzip.compress(data) if file.suffix in {".css", ".html", ".js", ".svg"} else data
+
+
+@pytest.mark.parametrize("page", [FRONT, GRAIN])
+def test_a_page_is_painted_without_a_script(browser, address, page):
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
-    tab.goto(urljoin(address, FRONT))
-    assert tab.locator(".speeds svg").is_visible()
-    assert tab.get_by_role("heading", name="Which lesson is for me?").is_visible()
-    block = tab.locator(".highlight-python").first
+    tab.goto(urljoin(address, page))
+    assert tab.locator(".speeds svg" if page == FRONT else ".tag_short-answer").first.is_visible()
+    assert tab.get_by_role("heading", level=2).first.is_visible()
+    block = tab.locator(".highlight-python, .highlight-ipython3").locator("visible=true").first
     colours = "word => getComputedStyle(word).color"
     words = block.locator("pre span[class]").evaluate_all("all => all.map(" + colours + ")")
     assert len(set(words)) > 2, "code has the colours of its words"
     context.close()
+
+
+@pytest.mark.parametrize("page", [FRONT, GRAIN])
+def test_the_first_paint_waits_for_no_script(browser, address, page):
+    """Each script is asked for and never comes, as on a bad line."""
+    context, held = browser.new_context(), []
+    tab = context.new_page()
+
+    def hold(route):
+        held.append(route)
+
+    tab.route("**/*.js*", hold)
+    tab.goto(urljoin(address, page), wait_until="commit")
+    painted = "performance.getEntriesByName('first-contentful-paint').length"
+    tab.wait_for_function(painted, timeout=10_000)
+    assert held and tab.get_by_role("heading", level=1).is_visible()
+    context.close()
+
+
+def test_icons_need_no_script(open_page):
+    icons = open_page(GRAIN).locator(".bd-header-article i[class*='fa-']:visible")
+    glyphs = icons.evaluate_all("all => all.map(i => getComputedStyle(i, '::before').content)")
+    assert len(glyphs) > 4 and not {"none", "normal", '""'} & set(glyphs)
 
 
 def test_llms_txt_leads_to_the_lessons_as_markdown():
@@ -504,6 +586,19 @@ def test_on_paper_proofs_stay_one_line_and_other_folds_are_printed(open_page):
     tab.emulate_media(media="print")
     assert drawing.is_visible() and tab.locator("article h1").is_visible()
     assert not any(fold.locator(".cell_input").is_visible() for fold in proofs(tab).all())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_on_paper_nothing_is_cut_off(open_page, page):
+    tab = open_page(page)
+    tab.set_viewport_size(PAPER)
+    tab.emulate_media(media="print")
+    wide = (
+        "all => all.filter(it => it.checkVisibility() && (it.scrollWidth > it.clientWidth + 1 ||"
+        " it.getBoundingClientRect().right > innerWidth)).map(it => it.outerHTML.slice(0, 200))"
+    )
+    parts = tab.locator(".bd-article :is(pre, img, svg, table)")
+    assert parts.evaluate_all(wide) == []
 
 
 def test_theme_switch_goes_to_the_dark_theme_and_stays(open_page):
