@@ -1,10 +1,12 @@
-"""Workers end with their program, however it ends: what the lesson on Grain starts in each."""
+"""Workers of Grain end with their program, however it ends. Threads share no file."""
 
 import contextlib
 import os
 import signal
 import subprocess
 import sys
+import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,39 @@ def test_a_worker_of_grain_ends_with_its_program(folder, end, start, lives):
             os.killpg(program.pid, signal.SIGKILL)
         program.wait()
         program.stdout.close()
+
+
+KINDS, MAKE = "%%writefile workers_kinds.py\n", "%%writefile workers_make.py\n"
+SHARED = ("io.BytesIO(JPEG.getvalue())", "JPEG")  # a file has one position, for all threads
+
+
+@pytest.mark.parametrize("changed, right", [((), True), (SHARED, False)], ids=["own", "shared"])
+def test_threads_decode_as_one_does(monkeypatch, changed, right):
+    cells = lessons.code_cells(lessons.read_md("workers_beside_jax"))
+    [kinds], [make] = (
+        [cell.source.removeprefix(head) for cell in cells if cell.source.startswith(head)]
+        for head in (KINDS, MAKE)
+    )
+    if changed:
+        assert make.count(changed[0]) == 1
+        make = make.replace(*changed)
+    module = types.ModuleType("workers_kinds")
+    monkeypatch.setitem(sys.modules, "workers_kinds", module)
+    exec(kinds, vars(module))
+    names = {}
+    exec(make, names)
+    alone = names["decode"](0)
+
+    def same(index: int) -> bool:
+        try:
+            return alone.equal(names["decode"](index))
+        except Exception:  # no photograph, or a part of one
+            return False
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # the threads take turns all the time
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(same, range(256))) == right
+    finally:
+        sys.setswitchinterval(interval)
