@@ -1,0 +1,151 @@
+"""What a reader copies from the lesson on remote workers works on other data; its manifest is valid.
+
+Each broken copy, which differs in one place, is refused: so every check is seen to bite.
+"""
+
+import re
+import subprocess
+import sys
+import time
+
+import kubernetes_validate
+import psutil
+import pytest
+import yaml
+from carry_over.broken import assert_refused
+from carry_over.remote import Remote
+
+from benchmarks import bench
+from tools import lessons
+
+NAME = "remote_workers"
+CHECKS = ["check_photographs", "check_order", "check_reckoning", "check_python_maker"]
+
+
+@pytest.fixture(scope="module")
+def lesson(lesson_environment):
+    with bench.ready(bench.Process(NAME, kind=Remote)) as [lesson]:
+        yield lesson
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_copied_cells_carry_over(lesson, check):
+    lesson.call(check)
+
+
+# The function, what it says, what is put in its place, the check, what the check says.
+BROKEN = {
+    "loses what a dead worker held": (
+        "remote_batches",
+        "if step not in early:",
+        "if step < 0:",
+        "check_order",
+        "raises KeyError",
+    ),
+    "gives batches as they come": (
+        "remote_batches",
+        "early[number] = batch",
+        "early[step] = batch",
+        "check_order",
+        "in place of",
+    ),
+    "keeps what was used": (
+        "remote_batches",
+        "if number >= step:",
+        "if number >= start:",
+        "check_order",
+        "again|wait",
+    ),
+    "waits without a bound": (
+        "remote_batches",
+        "while step not in early and len(early) < ahead:",
+        "while step not in early and len(early) < 40:",
+        "check_order",
+        "wait",
+    ),
+    "has one order for all epochs": (
+        "maker_of",
+        "tf.stack([seed, epoch])",
+        "tf.stack([seed, 0 * epoch])",
+        "check_photographs",
+        "epoch",
+    ),
+    "gives each process all rows": (
+        "maker_of",
+        "[process::processes]",
+        "[0 * process :: processes]",
+        "check_photographs",
+        "process",
+    ),
+    "names no file": (
+        "maker_of",
+        "if tf.executing_eagerly():",
+        "if False:",
+        "check_photographs",
+        "broken.jpg",
+    ),
+    "repeats a photograph": (
+        "python_maker_of",
+        "place * batch_size :",
+        "place :",
+        "check_python_maker",
+        "twice",
+    ),
+    "forgets the free cores": (
+        "reckon",
+        "- free_cores",
+        "- 0 * free_cores",
+        "check_reckoning",
+        "is",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
+def test_a_broken_copy_is_refused(lesson, case):
+    assert_refused(lesson, case)
+
+
+def test_the_manifest_is_valid_and_runs_what_the_page_ran():
+    """Each document holds to the schema of its kind, and the commands are those of the module."""
+    [manifest] = re.findall(r"^```yaml\n(.*?)^```", lessons.md_path(NAME).read_text(), re.M | re.S)
+    documents = [*yaml.safe_load_all(manifest)]
+    for document in documents:
+        kubernetes_validate.validate(document, "1.34", strict=True)
+    kinds = [(document["kind"], document["metadata"]["name"]) for document in documents]
+    sets = [d for d in documents if d["kind"] == "StatefulSet"]
+    containers = [d["spec"]["template"]["spec"]["containers"][0] for d in sets]
+    dispatcher, worker = (container["command"] for container in containers)
+    assert dispatcher == ["python", "remote_service.py", "dispatcher", "5050", "/journal"]
+    assert worker[:3] == ["python", "remote_service.py", "worker"]
+    assert worker[3:] == ["5051", "dispatcher:5050", "$(POD).workers:5051"]
+    for document in sets:  # the names in these addresses are those of headless Services
+        assert ("Service", document["spec"]["serviceName"]) in kinds
+    services = [d["spec"] for d in documents if d["kind"] == "Service"]
+    assert [s["clusterIP"] for s in services] == ["None", "None"]
+    assert [s["ports"][0]["port"] for s in services] == [5050, 5051]
+
+
+def test_no_server_outlives_the_notebook(tmp_path):
+    """A program that starts servers as the lesson does, and is killed."""
+    cells = [cell.source for cell in lessons.code_cells(lessons.read_md(NAME))]
+    [module] = [c for c in cells if c.startswith("%%writefile remote_service.py")]
+    (tmp_path / "remote_service.py").write_text(module.partition("\n")[2])
+    [starts] = [c for c in cells if "def start(" in c]
+    [ports] = [c for c in cells if "def free_ports(" in c]
+    ends = "ready(dispatcher)\nprint(dispatcher.pid, *[w.pid for w in workers])\n"
+    ends += "sys.stdout.flush()\nos.kill(os.getpid(), 9)\n"
+    imports = "import os, socket, subprocess, sys, tempfile, threading\n"
+    script = "\n".join([imports, starts, ports, ends])
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    servers, start = [*map(int, done.stdout.split())], time.monotonic()
+    assert len(servers) == 3
+    while any(map(is_running, servers)):
+        assert time.monotonic() - start < 20
+        time.sleep(0.1)
+
+
+def is_running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
