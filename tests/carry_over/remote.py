@@ -55,8 +55,8 @@ class Remote(CarryOver):
         """Raises Refused unless the missing cores and the bytes follow from the rates."""
         reckon = self.names["reckon"]
         for given, cores, gigabytes in (
-            ((1_000, 100, 2_000_000, 4), 6, 2),
-            ((100, 100, 1_000, 4), 0, 1e-4),
+            ((1_050, 100, 2_000_000, 4), 11, 2.1),
+            ((100, 100, 1_000, 4), 0, 0),
             ((100, 100, 1_000, 0), 1, 1e-4),
         ):
             found = reckon(*given)
