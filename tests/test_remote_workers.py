@@ -1,4 +1,4 @@
-"""What a reader copies from the lesson on remote workers works on other data; its manifest is valid.
+"""What a reader copies from the lesson on remote workers works on other data; the manifest holds.
 
 Each broken copy, which differs in one place, is refused: so every check is seen to bite.
 """
@@ -140,7 +140,7 @@ def test_no_server_outlives_the_notebook(tmp_path):
     (tmp_path / "remote_service.py").write_text(module.partition("\n")[2])
     [starts] = [c for c in cells if "def start(" in c]
     [ports] = [c for c in cells if "def free_ports(" in c]
-    ends = "ready(dispatcher)\nprint(dispatcher.pid, *[w.pid for w in workers])\n"
+    ends = "ready(*dispatchers)\nprint(*[program.pid for program in dispatchers + workers])\n"
     ends += "sys.stdout.flush()\nos.kill(os.getpid(), 9)\n"
     imports = "import os, socket, subprocess, sys, tempfile, threading\n"
     script = "\n".join([imports, starts, ports, ends])

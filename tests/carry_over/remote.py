@@ -1,4 +1,4 @@
-"""The lesson on remote workers: its functions on other photographs, and with batches out of order."""
+"""The lesson on remote workers: its functions on other photographs, and on late batches."""
 
 import itertools
 import tempfile
@@ -21,7 +21,7 @@ class Remote(CarryOver):
 
     def __init__(self, name: str, copies: int = 1):
         super().__init__(name, copies)
-        self.names["ready"](self.names["dispatcher"], *self.names["workers"])
+        self.names["ready"](*self.names["dispatchers"], *self.names["workers"])
 
     def file_batches(
         self, folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1
@@ -84,7 +84,9 @@ class Remote(CarryOver):
                         raise Refused(f"batches of {batch_size}: a photograph twice in an epoch.")
                     if not np.array_equal(numbers % 3, labels) or images.shape[1:] != (8, 8, 3):
                         raise Refused(f"batches of {batch_size}: labels or shapes are wrong.")
-            message = refusal("24 in a batch", lambda: self.names["python_maker_of"](folder, 24, 8, 0))
+            message = refusal(
+                "24 in a batch", lambda: self.names["python_maker_of"](folder, 24, 8, 0)
+            )
             if "23" not in message:
                 raise Refused(f"24 in a batch of 23: says {message}")
             Image.new("I;16", (30, 30)).save(Path(folder, "class 0", "deep.png"))
