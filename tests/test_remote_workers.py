@@ -19,7 +19,7 @@ from benchmarks import bench
 from tools import lessons
 
 NAME = "remote_workers"
-CHECKS = ["check_photographs", "check_order", "check_reckoning", "check_python_maker"]
+CHECKS = ["check_photographs", "check_order", "check_reckoning"]
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +84,6 @@ BROKEN = {
         "check_photographs",
         "broken.jpg",
     ),
-    "repeats a photograph": (
-        "python_maker_of",
-        "place * batch_size :",
-        "place :",
-        "check_python_maker",
-        "twice",
-    ),
     "rounds cores down": (
         "reckon",
         "math.ceil",
@@ -150,7 +143,7 @@ def test_no_server_outlives_the_notebook(tmp_path):
     servers, start = [*map(int, done.stdout.split())], time.monotonic()
     assert len(servers) == 3
     while any(map(is_running, servers)):
-        assert time.monotonic() - start < 20
+        assert time.monotonic() - start < 60
         time.sleep(0.1)
 
 

@@ -7,7 +7,6 @@ from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
-from PIL import Image
 
 from benchmarks import contract
 from benchmarks.contract import Refused
@@ -64,35 +63,6 @@ class Remote(CarryOver):
                 raise Refused(f"reckon{given} is {found}, not {(cores, gigabytes)}.")
         for given in ((0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0), (1, 1, 1, -1)):
             refusal(f"reckon{given}", lambda given=given: reckon(*given))
-
-    def check_python_maker(self, shrink: bool = True) -> None:
-        """Raises Refused unless a maker in Python gives each photograph once in an epoch."""
-        with tempfile.TemporaryDirectory() as folder:
-            for number in range(23):
-                path = Path(folder, f"class {number % 3}", f"{number}.png")
-                path.parent.mkdir(exist_ok=True)
-                Image.new("L", (20 + number, 30), 10 * number).save(path)
-            for batch_size in (1, 5, 23):
-                make = self.names["python_maker_of"](folder, batch_size, 8, 0)
-                steps = 23 // batch_size
-                for epoch in range(2):
-                    batches = [make(np.int64(epoch * steps + step)) for step in range(steps)]
-                    images = np.concatenate([batch["image"] for batch in batches])
-                    labels = np.concatenate([batch["label"] for batch in batches])
-                    numbers = images[:, 0, 0, 0] // 10
-                    if len({*numbers.tolist()}) < steps * batch_size:
-                        raise Refused(f"batches of {batch_size}: a photograph twice in an epoch.")
-                    if not np.array_equal(numbers % 3, labels) or images.shape[1:] != (8, 8, 3):
-                        raise Refused(f"batches of {batch_size}: labels or shapes are wrong.")
-            message = refusal(
-                "24 in a batch", lambda: self.names["python_maker_of"](folder, 24, 8, 0)
-            )
-            if "23" not in message:
-                raise Refused(f"24 in a batch of 23: says {message}")
-            Image.new("I;16", (30, 30)).save(Path(folder, "class 0", "deep.png"))
-            make = self.names["python_maker_of"](folder, 24, 8, 0)
-            if "deep.png" not in refusal("a PNG of 16 bits", lambda: make(0)):
-                raise Refused("a PNG of 16 bits: it is not named.")
 
 
 def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
