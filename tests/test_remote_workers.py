@@ -49,12 +49,12 @@ BROKEN = {
         "check_order",
         "in place of",
     ),
-    "keeps what was used": (
+    "drops what comes in time": (
         "remote_batches",
         "if number >= step:",
-        "if number >= start:",
+        "if number > step:",
         "check_order",
-        "again|wait",
+        "again",
     ),
     "waits without a bound": (
         "remote_batches",
