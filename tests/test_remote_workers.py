@@ -4,8 +4,12 @@ Each broken copy, which differs in one place, is refused: so every check is seen
 """
 
 import re
+import subprocess
+import sys
+import time
 
 import kubernetes_validate
+import psutil
 import pytest
 import yaml
 from carry_over.broken import assert_refused
@@ -120,3 +124,31 @@ def test_the_manifest_is_valid_and_runs_what_the_page_ran():
     services = [d["spec"] for d in documents if d["kind"] == "Service"]
     assert [s["clusterIP"] for s in services] == ["None", "None"]
     assert [s["ports"][0]["port"] for s in services] == [5050, 5051]
+
+
+def test_no_server_outlives_the_notebook(tmp_path):
+    """A program that starts servers as the lesson does, and is killed."""
+    cells = [cell.source for cell in lessons.code_cells(lessons.read_md(NAME))]
+    [module] = [c for c in cells if c.startswith("%%writefile remote_service.py")]
+    (tmp_path / "remote_service.py").write_text(module.partition("\n")[2])
+    [starts] = [c for c in cells if "def start(" in c]
+    [ports] = [c for c in cells if "def free_ports(" in c]
+    ends = "ready(*dispatchers)\nprint(*[program.pid for program in dispatchers + workers])\n"
+    ends += "sys.stdout.flush()\nos.kill(os.getpid(), 9)\n"
+    imports = "import os, socket, subprocess, sys, tempfile, threading\n"
+    script = "\n".join([imports, starts, ports, ends])
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    servers, start = [*map(int, done.stdout.split())], time.monotonic()
+    assert len(servers) == 3
+    while any(map(is_running, servers)):
+        assert time.monotonic() - start < 60
+        time.sleep(0.1)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
