@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
+from PIL import Image
 
 from benchmarks import contract
 from benchmarks.contract import Refused
@@ -63,6 +64,41 @@ class Remote(CarryOver):
                 raise Refused(f"reckon{given} is {found}, not {(cores, gigabytes)}.")
         for given in ((0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0), (1, 1, 1, -1)):
             refusal(f"reckon{given}", lambda given=given: reckon(*given))
+
+    def check_python_maker(self, shrink: bool = True) -> None:
+        """Raises Refused unless a maker in Python gives each photograph once in an epoch."""
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(23):
+                path = Path(folder, f"class {number % 3}", f"{number}.png")
+                path.parent.mkdir(exist_ok=True)
+                Image.new("L", (20 + number, 30), 10 * number).save(path)
+            for batch_size in (1, 5, 23):
+                make = self.names["python_maker_of"](folder, batch_size, 8, 0)
+                steps = 23 // batch_size
+                for epoch in range(2):
+                    batches = [make(np.int64(epoch * steps + step)) for step in range(steps)]
+                    images = np.concatenate([batch["image"] for batch in batches])
+                    labels = np.concatenate([batch["label"] for batch in batches])
+                    numbers = images[:, 0, 0, 0] // 10
+                    if len({*numbers.tolist()}) < steps * batch_size:
+                        raise Refused(f"batches of {batch_size}: a photograph twice in an epoch.")
+                    if not np.array_equal(numbers % 3, labels) or images.shape[1:] != (8, 8, 3):
+                        raise Refused(f"batches of {batch_size}: labels or shapes are wrong.")
+            message = refusal(
+                "24 in a batch", lambda: self.names["python_maker_of"](folder, 24, 8, 0)
+            )
+            if "23" not in message:
+                raise Refused(f"24 in a batch of 23: says {message}")
+            deep, cut = Path(folder, "class 0", "deep.png"), Path(folder, "class 0", "cut.jpg")
+            Image.new("I;16", (30, 30)).save(deep)
+            make = self.names["python_maker_of"](folder, 24, 8, 0)
+            if "deep.png cannot be decoded" not in refusal("a PNG of 16 bits", lambda: make(0)):
+                raise Refused("a PNG of 16 bits: it is not named.")
+            Image.effect_noise((60, 60), 50).save(deep.rename(cut), "JPEG")
+            cut.write_bytes(cut.read_bytes()[:-500])
+            make = self.names["python_maker_of"](folder, 24, 8, 0)
+            if "cut.jpg cannot be decoded" not in refusal("half a JPEG", lambda: make(0)):
+                raise Refused("half a JPEG: it is not named.")
 
 
 def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
