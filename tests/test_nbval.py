@@ -1,6 +1,5 @@
 """The checking itself: what nbval compares, and that a changed fact cannot pass."""
 
-import contextlib
 import re
 import time
 from copy import deepcopy
@@ -11,6 +10,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbval.plugin import IPyNbFile
+from processes import running
 
 from tools import execute, lessons
 
@@ -215,11 +215,7 @@ with open("processes", "a") as file:
 
 def left(repository):
     """The processes that the cells wrote down, of which none may run any more."""
-    processes = []
-    for number in (repository / "processes").read_text().split():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            processes.append(psutil.Process(int(number)))
-    return [p for p in processes if p.status() != psutil.STATUS_ZOMBIE]
+    return running(map(int, (repository / "processes").read_text().split()))
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2", "--dist=loadfile"]])

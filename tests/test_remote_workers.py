@@ -9,11 +9,11 @@ import sys
 import time
 
 import kubernetes_validate
-import psutil
 import pytest
 import yaml
 from carry_over.broken import assert_refused
 from carry_over.remote import Remote
+from processes import running
 
 from benchmarks import bench
 from tools import lessons
@@ -149,7 +149,7 @@ def test_no_server_outlives_the_notebook(tmp_path):
     assert done.returncode == -9, done.stderr
     servers, start = [*map(int, done.stdout.split())], time.monotonic()
     assert len(servers) == 3
-    while any(map(is_running, servers)):
+    while running(servers):
         assert time.monotonic() - start < 60
         time.sleep(0.1)
 
@@ -182,10 +182,3 @@ def test_an_abandoned_stream_stays_on_the_workers():
     command = [sys.executable, "-c", ABANDONED]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "0 1\n", done.stderr
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
