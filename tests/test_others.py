@@ -65,12 +65,13 @@ def test_a_loader_says_what_it_cannot_and_what_it_is_installed_from(module):
     assert pin.operator == "=="
 
 
-def test_nothing_of_the_others_is_required_by_the_collection():
+def test_the_collection_requires_of_the_others_what_its_lessons_take():
     text = (lessons.ROOT / "requirements.txt").read_text()
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     required = {Requirement(line).name for line in lines if line}
     others = {of.distribution for of in loaders.LOADERS.values()}
-    assert required & others == {"torchdata"}  # a lesson takes its StatefulDataLoader
+    # Lessons take torchdata's StatefulDataLoader and Ray's workers.
+    assert required & others == {"ray", "torchdata"}
 
 
 def test_each_file_of_requirements_has_a_job():
