@@ -86,6 +86,7 @@ def test_figures_are_those_of_the_file(folder):
 def test_other_loaders_stand_beside_the_five_of_their_machine(folder, tmp_path):
     figures = {
         "title": "A loader",
+        "date": "2026-11-24",
         "version": "1.2",
         "installation_bytes": 12_400_000,
         "import": [{"import_s": 0.52}, {"import_s": 0.46}, {"import_s": 0.5}],
@@ -104,6 +105,7 @@ def test_other_loaders_stand_beside_the_five_of_their_machine(folder, tmp_path):
     here, there = value_of(measured.source(machines, tmp_path / "others")).values()
     assert there["others"] == {}
     assert here["others"]["A loader"] == {
+        "date": "2026-11-24",
         "version": "1.2",
         "disk MB": 12,
         "import s": 0.5,

@@ -147,6 +147,7 @@ def start(figures: dict) -> dict:
 def other(figures: dict) -> dict:
     """What is shown of a loader without a lesson; what was not timed is not there."""
     found = {
+        "date": figures["date"],
         "version": figures["version"],
         "disk MB": round(figures["installation_bytes"] / 1e6),
         "import s": round(median(cost["import_s"] for cost in figures["import"]), 1),

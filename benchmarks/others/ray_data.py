@@ -24,7 +24,8 @@ SPLIT = "Ray Data gives a process other blocks, not rows of a batch."
 def started():
     """The cluster of this process, whose order is that of the input, whatever ends first."""
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        quiet = {"log_to_driver": False, "logging_level": "error"}
+        ray.init("local", include_dashboard=False, **quiet)  # not one that was found
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
