@@ -67,6 +67,11 @@ KNOWN: dict[str, dict[str, str]] = {
         ),
     },
     "memory_that_grows": {"import absl.flags": GRAIN_WARNS},
+    "remote_workers": {
+        'os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=os.urandom(32).hex())': (
+            "Ray says that Colab's ipywidgets is older than its notebook output needs"
+        ),
+    },
     "workers_beside_jax": {
         "from workers_sizes import EACH, SIZES, as_array, as_collated, as_tensor": GRAIN_WARNS,
     },
