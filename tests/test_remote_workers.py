@@ -19,7 +19,13 @@ from benchmarks import bench
 from tools import lessons
 
 NAME = "remote_workers"
-CHECKS = ["check_photographs", "check_order", "check_reckoning", "check_python_maker"]
+CHECKS = [
+    "check_photographs",
+    "check_bad_file",
+    "check_order",
+    "check_reckoning",
+    "check_python_maker",
+]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +89,13 @@ BROKEN = {
         "if False:",
         "check_photographs",
         "broken.jpg",
+    ),
+    "looks too near for a bad file": (
+        "remote_batches",
+        "step + ahead + 100",
+        "step + 1",
+        "check_bad_file",
+        "not named",
     ),
     "repeats a photograph": (
         "python_maker_of",

@@ -34,6 +34,20 @@ class Remote(CarryOver):
         with tempfile.TemporaryDirectory() as folder:
             contract.check_files(self.file_batches, Path(folder), workers=())
 
+    def check_bad_file(self, shrink: bool = True) -> None:
+        """Raises Refused unless a stream with few batches early names a file that is broken."""
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(200):
+                path = Path(folder, f"class {number % 3}", f"{number}.png")
+                path.parent.mkdir(exist_ok=True)
+                Image.new("L", (20, 30), number).save(path)
+            path.write_bytes(b"not a photograph")
+            make = self.names["maker_of"](folder, 4, 8, 0)
+            stream = self.names["remote_batches"](make, self.names["DISPATCHER"], ahead=1)
+            message = refusal("a broken file", lambda: list(itertools.islice(stream, 100)))
+            if f"{path} cannot be decoded" not in message:
+                raise Refused(f"a broken file is not named: {message}")
+
     def check_order(self, shrink: bool = True) -> None:
         """Raises Refused unless each batch comes once, in order, whatever the workers send."""
 
