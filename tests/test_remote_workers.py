@@ -90,10 +90,10 @@ BROKEN = {
         "check_photographs",
         "broken.jpg",
     ),
-    "looks too near for a bad file": (
-        "remote_batches",
-        "step + ahead + 100",
-        "step + 1",
+    "looks at no batch for a bad file": (
+        "reason",
+        "for step in steps:",
+        "for step in steps[:0]:",
         "check_bad_file",
         "not named",
     ),
