@@ -37,10 +37,8 @@ class Remote(CarryOver):
     def check_bad_file(self, shrink: bool = True) -> None:
         """Raises Refused unless a stream with few batches early names a file that is broken."""
         with tempfile.TemporaryDirectory() as folder:
-            for number in range(200):
-                path = Path(folder, f"class {number % 3}", f"{number}.png")
-                path.parent.mkdir(exist_ok=True)
-                Image.new("L", (20, 30), number).save(path)
+            contract.flat_photographs(Path(folder), 200, [(20, 30)], ["one"], hidden=False)
+            path = Path(folder, "one", "broken.png")
             path.write_bytes(b"not a photograph")
             make = self.names["maker_of"](folder, 4, 8, 0)
             stream = self.names["remote_batches"](make, self.names["DISPATCHER"], ahead=1)
