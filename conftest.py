@@ -5,6 +5,7 @@ With `--record` the run leaves a record in checked/, from which the site says wh
 tools/nbval_patches.py makes nbval run a cell as `execute` does, and survive a kernel that dies.
 """
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,17 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    if config.option.require_gpu and not lessons.has_gpu():
-        raise pytest.UsageError(
-            "--require-gpu: JAX sees no GPU here. Install requirements-gpu.txt, and look whether "
-            "`nvidia-smi` sees one."
-        )
+    try:
+        # A plugin of JAX for a GPU may end the process: ask before a test imports JAX here.
+        if config.option.nbval or metadata.entry_points(group="jax_plugins"):
+            lessons.has_gpu()
+        if config.option.require_gpu and not lessons.has_gpu():
+            raise pytest.UsageError(
+                "--require-gpu: JAX sees no GPU here. Install requirements-gpu.txt, and look "
+                "whether `nvidia-smi` sees one."
+            )
+    except lessons.Problem as problem:
+        raise pytest.UsageError(str(problem)) from problem
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
     nbval_patches.apply()

@@ -3,16 +3,14 @@
 The build of the site writes them beside the pages.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from nbformat import NotebookNode
 
-from tools import lessons
-
-GROUP = re.compile(r"^:caption: (.*)\n:hidden:\n\n((?:notebooks/\w+\n)+)", re.MULTILINE)
-LEARN = re.compile(r"> \*\*What you will learn\.\*\* (.*?)\n>\n", re.DOTALL)
+from tools import lessons, navigation
 
 
 def write(folder: Path, address: str) -> None:
@@ -29,14 +27,17 @@ def index(address: str) -> str:
         "> How to feed JAX from each data loader: executable lessons, whose printed outputs are "
         "compared with a run. Each lesson is one Markdown file with code and outputs.",
     ]
-    for caption, pages in GROUP.findall((lessons.ROOT / "index.md").read_text()):
-        lines = []
-        for page in pages.split():
-            first = lessons.read_notebook(page.removeprefix("notebooks/")).cells[0].source
-            learn = " ".join(LEARN.search(first)[1].replace("\n> ", " ").split())
-            title = first.partition("\n")[0].removeprefix("# ")
-            lines.append(f"- [{title}]({address}{page}.md): {learn}")
-        parts += [f"## {caption}", "\n".join(lines)]
+    for title, entries in navigation.groups().items():
+        pages = itertools.chain.from_iterable(
+            ((e["name"], e["question"]), (lessons.depth_of(e["name"]), "the same, in depth"))
+            for e in entries
+        )
+        lines = [
+            f"- [{lessons.title_of(page)}]({address}notebooks/{page}.md): {answers}"
+            for page, answers in pages
+            if page
+        ]
+        parts += [f"## {title}", "\n".join(lines)]
     parts += [
         "## Look up",
         f"- [Troubleshooting]({address}pages/troubleshooting.html): messages, causes and ways out\n"

@@ -2,44 +2,44 @@
 
     tox run -e check [-- --fix]
 
-`--fix` copies the shared cells from their owner into the other lessons, formats
-the code cells of md/, writes how long a lesson takes to read, which follows from its length, and
-writes what the benchmark measured into the lesson that chooses.
+`--fix` copies cells from the lesson that owns them, formats the code cells of md/, and writes what
+follows from something else: the minutes to read a lesson, the line that installs what it needs, the
+README's table, and what the benchmark measured. Then it carries an edit of prose from md/ into the
+notebook, where no code was edited.
 """
 
 import argparse
 import ast
+import functools
 import itertools
 import os
 import re
 import subprocess
 import symtable
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import jupytext
 import nbformat
+from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import lessons, measured
+from tools import install, lessons, measured
 
 LONGEST_CELL = 30  # lines
 LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
-# What a lesson may have at most.
-LIMITS = {
-    "visible code cells in its main path": 16,
-    "code cells": 40,
-    "lines of code": 700,
-    "words of prose": 2400,
-}
 # Tags of the cells that may assert: no reader copies them into a program of their own.
 MAY_ASSERT = {*lessons.TITLES, "trap", lessons.GPU_TAG, "hide-input", "nbval-ignore-output"}
 METADATA = {"tags", "mystnb", "stamp"}  # of a code cell; what folds it follows from its tags
 FIX = "`tox run -e check -- --fix` writes it"
-STATED_MINUTES = re.compile(r"(\*\*How long\.\*\* )(\d+)( minutes to read)")
+STATED_MINUTES = re.compile(r"()(\b\d+)( min(?:utes?)? to read)")
+INSTALL = re.compile(r"(\*\*Install\.\*\* `)(pip install [^`]*)(`)")
+README_TABLE = re.compile(r"(<!-- lessons -->\n)(.*?)(<!-- /lessons -->)", re.DOTALL)
+COMMENT_OF_NBVAL = re.compile(r"^\s*#.*\bNBVAL_\w+", re.MULTILINE)
 WORDS_A_MINUTE, LINES_A_MINUTE = 200, 30
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
@@ -70,18 +70,19 @@ def check_lesson(name: str) -> Iterator[str]:
     """Yield one sentence for each fault of the lesson."""
     md, notebook = lessons.md_path(name), lessons.notebook_path(name)
     run = f"run `tox run -e execute -- {name}`"
+    carry_it = f"run `tox run -e check -- --fix` if you edited prose only, else `{run[5:]}"
     if not md.is_file():
         yield f"notebooks/{name}.ipynb has no md/{name}.md: restore it, or delete the notebook."
         return
     source = lessons.read_md(name)
     yield from check_source(name, source)
-    yield from check_minutes(name)
+    yield from check_stated(name)
     if not notebook.is_file():
         yield f"md/{name}.md has no notebook: {run}."
         return
     stored = lessons.read_notebook(name)
     if [*map(twin_part, source.cells)] != [*map(twin_part, stored.cells)]:
-        yield f"md/{name}.md and notebooks/{name}.ipynb differ: {run}."
+        yield f"md/{name}.md and notebooks/{name}.ipynb differ: {carry_it}."
     for number, cell in enumerate(lessons.code_cells(stored)):
         place = f"notebooks/{name}.ipynb::Cell {number}"
         yield from (f"{place}: {fault}: {run}." for fault in check_outputs(cell, number + 1))
@@ -95,7 +96,7 @@ def twin_part(cell: NotebookNode) -> tuple:
 
 
 def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
-    owner = shared_cells()
+    owned = owned_cells(name)
     if "formats" in notebook.metadata.get("jupytext", {}):
         yield f"md/{name}.md sets `formats`, which belong in jupytext.toml: delete that line."
     headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
@@ -104,15 +105,14 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     if found := MYST_SYNTAX.search(headings):
         yield f"md/{name}.md uses MyST syntax ({found[0]}), which Colab shows raw: use CommonMark."
     yield from (f"md/{name}.md {fault}." for fault in check_prose(headings))
-    if not STATED_MINUTES.search(headings):
-        yield f"md/{name}.md says no `**How long.** 20 minutes to read` below its title."
+    if not INSTALL.search(headings):
+        yield f"md/{name}.md says no ``**Install.** `pip install jax` ``: {FIX} when it is there."
     writes = any(c.source.startswith("%%writefile") for c in lessons.code_cells(notebook))
     if writes and REPLACES not in " ".join(headings.split()):
         yield f"md/{name}.md does not say that `%%writefile` {REPLACES}: say it above the first."
-    yield from (f"md/{name}.md {fault}." for fault in check_contract(notebook))
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
-        yield from (f"{place} {fault}." for fault in check_cell(cell, owner))
+        yield from (f"{place} {fault}." for fault in check_cell(cell, owned))
         if holds_results(cell) and cell.source != measured.source():
             yield f"{place} is not what benchmarks/results hold: {FIX}."
     for number, name_used in names_of_proofs(lessons.code_cells(notebook)):
@@ -120,12 +120,6 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
             f"md/{name}.md, code cell {number} needs the name {name_used}, which a proof defines: "
             "whoever copies the cell lacks it."
         )
-
-
-def main_path(notebook: NotebookNode) -> NotebookNode:
-    """The lesson up to "## Going further"."""
-    cells = itertools.takewhile(lambda c: "## Going further" not in c.source, notebook.cells)
-    return nbformat.v4.new_notebook(cells=[*cells])
 
 
 def is_visible(cell: NotebookNode) -> bool:
@@ -157,23 +151,6 @@ def minutes(notebook: NotebookNode) -> int:
     return max(5, 5 * round((words(notebook) / WORDS_A_MINUTE + lines / LINES_A_MINUTE) / 5))
 
 
-def lengths(notebook: NotebookNode) -> dict[str, int]:
-    """What LIMITS limits."""
-    cells = lessons.code_cells(notebook)
-    visible = sum(map(is_visible, lessons.code_cells(main_path(notebook))))
-    return dict(zip(LIMITS, (visible, len(cells), code_lines(cells), words(notebook)), strict=True))
-
-
-def check_contract(notebook: NotebookNode) -> Iterator[str]:
-    """Yield what a lesson may not have."""
-    for what, found in lengths(notebook).items():
-        if found > LIMITS[what]:
-            yield f"has {found:,} {what}: {LIMITS[what]:,} at most"
-    for number, cell in enumerate(lessons.code_cells(notebook)):
-        if asserts(cell):
-            yield f"asserts in code cell {number}, which readers copy: move it to a proof below"
-
-
 def asserts(cell: NotebookNode) -> bool:
     """Whether a cell that a reader copies asserts."""
     if MAY_ASSERT & set(lessons.tags(cell)):
@@ -188,11 +165,7 @@ def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
         if cell.source.startswith("%%writefile"):
             continue
         table = symtable.symtable(ast.unparse(lessons.python(cell)), "cell", "exec")
-        binds = {
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if symbol.is_assigned() or symbol.is_imported()
-        }
+        binds = lessons.defined(cell)
         if is_visible(cell):
             for name in sorted(lessons.names_used(table) - binds):
                 if from_proof.get(name):
@@ -214,14 +187,47 @@ def check_prose(markdown: str) -> Iterator[str]:
                 yield f"has a sentence of {len(words)} words (“{start} …”): make two of it"
 
 
-def shared_cells() -> dict[str, str]:
-    """The source of each shared cell, by its tag, as its owner has it."""
-    owners = [name for name in lessons.SHARED_OWNERS if lessons.md_path(name).is_file()]
-    cells = [c for name in reversed(owners) for c in lessons.code_cells(lessons.read_md(name))]
-    return {tag: cell.source for cell in cells if (tag := lessons.shared_tag(cell))}
+def shared_cells() -> dict[str, tuple[str, str]]:
+    """Of each shared cell its owner and its source, by its tag: the first lesson that has it."""
+    found = {}
+    for name in filter(lambda name: lessons.md_path(name).is_file(), lessons.in_order()):
+        for cell in lessons.code_cells(lessons.read_md(name)):
+            if tag := lessons.shared_tag(cell):
+                found.setdefault(tag, (name, cell.source))
+    return found
 
 
-def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
+def owned_cells(name: str) -> Callable[[NotebookNode], tuple[str, str] | None]:
+    """What tells of a copied cell of the lesson NAME its owner and the source that it has to have.
+
+    The function gives None of any other cell, and of a copy that no cell of its owner resembles.
+    A cell that is copied from a lesson is known by the names that it defines.
+    """
+    shared = shared_cells()
+
+    def owned(cell: NotebookNode) -> tuple[str, str] | None:
+        if tag := lessons.shared_tag(cell):
+            return shared.get(tag)
+        if not (tag := lessons.from_tag(cell)):
+            return None
+        owner, names = tag.removeprefix(lessons.FROM), lessons.defined(cell)
+        if owner == name or not lessons.md_path(owner).is_file():
+            return None
+        cells = lessons.code_cells(lessons.read_md(owner))
+        alike = max(cells, key=lambda c: len(names & lessons.defined(c)), default=None)
+        return (owner, alike.source) if alike and names & lessons.defined(alike) else None
+
+    return owned
+
+
+def check_cell(
+    cell: NotebookNode, owned: Callable[[NotebookNode], tuple[str, str] | None]
+) -> Iterator[str]:
+    """Yield the faults of a code cell. `owned`: see owned_cells."""
+    if asserts(cell):
+        yield "asserts, and readers copy it: move it to a proof below"
+    if found := COMMENT_OF_NBVAL.search(cell.source):
+        yield f"has the comment `{found[0].strip()}`, which nbval would obey: use a tag"
     lines = len(cell.source.splitlines())
     most = LONGEST_MODULE if cell.source.startswith("%%writefile") else LONGEST_CELL
     if lines > most and not holds_results(cell):
@@ -229,15 +235,25 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
     for line in cell.source.splitlines():
         if len(line) > WIDEST_LINE:
             yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"
+    yield from check_tags(cell, owned(cell))
+    if found := UNCOMPARED_CALL.search(cell.source):
+        yield f"says {found[1] or found[2]}, whose output nbval does not compare: print instead"
+    if "nbval-ignore-output" in lessons.tags(cell) and not (
+        "assert" in cell.source and "# Output ignored:" in cell.source
+    ):
+        yield "ignores its output: say why in a comment `# Output ignored: …` and assert what holds"
+
+
+def check_tags(cell: NotebookNode, owner: tuple[str, str] | None) -> Iterator[str]:
+    """Yield the faults of a cell's tags. `owner`: of a copy, the lesson it is of and its source."""
     for tag in lessons.tags(cell):
-        if tag.startswith(lessons.SHARED):
-            if tag not in owner:
-                yield f"has the tag {tag}, which none of {', '.join(lessons.SHARED_OWNERS)} defines"
-            elif owner[tag] != cell.source:
+        if tag.startswith((lessons.SHARED, lessons.FROM)):
+            if not owner:
+                yield f"has the tag {tag}, and no lesson has the cell that it would be a copy of"
+            elif owner[1] != cell.source:
                 yield (
-                    f"differs from its owner's {tag}: edit it in the first lesson of "
-                    f"{', '.join(lessons.SHARED_OWNERS)} that has it, then run "
-                    "`tox run -e check -- --fix`"
+                    f"differs from the {tag} of its owner: edit it in md/{owner[0]}.md, "
+                    "then run `tox run -e check -- --fix`"
                 )
         elif tag not in lessons.TAGS:
             yield f"has the unknown tag {tag}: CONTRIBUTING.md lists the tags"
@@ -245,12 +261,6 @@ def check_cell(cell: NotebookNode, owner: dict[str, str]) -> Iterator[str]:
             yield f"has the tag {tag}: its first line begins with `{lessons.TITLES[tag].strip()}`"
     if cell.source.startswith("# @title") and not lessons.folded(cell):
         yield "has a title (`# @title`), but no tag that folds it: proof or exercise"
-    if found := UNCOMPARED_CALL.search(cell.source):
-        yield f"says {found[1] or found[2]}, whose output nbval does not compare: print instead"
-    if "nbval-ignore-output" in lessons.tags(cell) and not (
-        "assert" in cell.source and "# Output ignored:" in cell.source
-    ):
-        yield "ignores its output: say why in a comment `# Output ignored: …` and assert what holds"
 
 
 def check_outputs(cell: NotebookNode, number: int) -> Iterator[str]:
@@ -288,56 +298,94 @@ def check_pages() -> Iterator[str]:
 
 
 def check_lists(names: list[str]) -> Iterator[str]:
-    """The README and the front page know every lesson, and no lesson that is not there."""
-    readme = (lessons.ROOT / "README.md").read_text()
-    for file, linked in {
-        "README.md": set(re.findall(r"colab\.research\.google\.com/[^)]*/(\w+)\.ipynb", readme)),
-        "index.md": set(lessons.in_order()),
-    }.items():
-        for name in sorted(set(names) - linked):
-            yield f"{file} does not list the lesson {name}: add it."
-        for name in sorted(linked - set(names)):
-            yield f"{file} lists {name}, which is no lesson: delete it there."
+    """lessons.toml has every lesson, and none that is not there; the README has its table."""
+    for name in sorted({*names} - {*lessons.in_order()}):
+        of_none = "its lesson has none" if name.endswith(lessons.DEPTH) else "it is not listed"
+        yield f"lessons.toml does not know md/{name}.md, for {of_none}: add an entry."
+    for name in sorted({*lessons.listed()} - {*names}):
+        yield f"lessons.toml lists {name}, and there is no md/{name}.md: delete the entry."
+    table = README_TABLE.search((lessons.ROOT / "README.md").read_text())
+    if not table:
+        yield "README.md has no `<!-- lessons -->` and `<!-- /lessons -->`: put its table there."
+    elif table[2] != readme_table():
+        yield f"README.md has not the table of lessons.toml: {FIX}."
 
 
-def check_minutes(name: str) -> Iterator[str]:
-    """Yield each place that does not state how long the lesson takes to read."""
-    right = minutes(lessons.read_md(name))
-    for file, pattern in stated_minutes(name).items():
-        said = pattern.search((lessons.ROOT / file).read_text())
-        if said and int(said[2]) != right:
-            yield f"{file} gives {name} {said[2]} minutes to read, and it takes {right}: {FIX}."
+def readme_table() -> str:
+    """The lessons as a table of Markdown: what each answers, how long it takes, where it runs."""
+    address = re.search(r'^REPOSITORY = "(.*)"$', (lessons.ROOT / "conf.py").read_text(), re.M)[1]
+    colab = address.replace("https://github.com", "https://colab.research.google.com/github")
+    badge = "![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)"
+    rows = ["| lesson | question that it answers | time | hardware | open |", "| --- " * 5 + "|"]
+    for name, entry in lessons.listed().items():
+        if not lessons.md_path(name).is_file():
+            continue
+        time = f"{minutes(lessons.read_md(name))} min to read, {entry['run']} min to run"
+        link = f"[{lessons.title_of(name)}](notebooks/{name}.ipynb)"
+        if depth := lessons.depth_of(name):
+            link += f", [in depth](notebooks/{depth}.ipynb)"
+        rows.append(
+            f"| {link} | {entry['question']} | {time} | {entry['hardware']} "
+            f"| [{badge}]({colab}/blob/main/notebooks/{name}.ipynb) |"
+        )
+    return "\n".join(rows) + "\n"
 
 
-def stated_minutes(name: str) -> dict[str, re.Pattern]:
-    """For each file that states the minutes to read a lesson, where they stand: in group 2."""
-    return {
-        f"md/{name}.md": STATED_MINUTES,
-        "README.md": re.compile(rf"(\(notebooks/{name}\.ipynb\) \|[^\n]*?\| )(\d+)( min to read)"),
-        "index.md": re.compile(rf"(\(notebooks/{name}\.ipynb\) \| )(\d+)( \+ )"),
-    }
+def check_stated(name: str) -> Iterator[str]:
+    """Yield what the lesson says of itself, if something else follows from it."""
+    for _, said, right in stated(name, lessons.md_path(name).read_text()):
+        if said != right:
+            yield f"md/{name}.md says “{said}”, and it is “{right}”: {FIX}."
 
 
-def fix_minutes(name: str) -> None:
-    """Write how long the lesson takes to read, wherever that is stated."""
-    right = minutes(lessons.read_md(name))
-    for file, pattern in stated_minutes(name).items():
-        path = lessons.ROOT / file
-        before = path.read_text()
-        after = pattern.sub(rf"\g<1>{right}\g<3>", before, count=1)
-        if after != before:
-            path.write_text(after)
+def stated(name: str, md: str) -> Iterator[tuple[re.Match, str, str]]:
+    """Where a lesson says what to install and how long it takes; what it says; what is right."""
+    for found in STATED_MINUTES.finditer(md):
+        yield found, found[2], str(minutes(jupytext.reads(md, "md:myst")))
+    for found in INSTALL.finditer(md):
+        yield found, found[2], install.line(name)
+
+
+def with_stated(name: str, md: str) -> str:
+    for found, said, right in reversed([*stated(name, md)]):
+        if said != right:
+            md = md[: found.start(2)] + right + md[found.end(2) :]
+    return md
+
+
+def carry(name: str) -> bool:
+    """Write prose, tags and captions of md/ into the notebook, where no code cell was edited.
+
+    Returns whether the notebook changed.
+    """
+    if not (lessons.md_path(name).is_file() and lessons.notebook_path(name).is_file()):
+        return False
+    source, stored = lessons.read_md(name), lessons.read_notebook(name)
+    cells, old = lessons.code_cells(source), lessons.code_cells(stored)
+    edited = [c.source for c in cells] != [c.source for c in old] or any(
+        cell.metadata.get("stamp", lessons.stamp(cell)) != lessons.stamp(cell) for cell in old
+    )
+    if edited or [*map(twin_part, source.cells)] == [*map(twin_part, stored.cells)]:
+        return False
+    notebook = combine_inputs_with_outputs(source, stored)
+    for cell, before in zip(lessons.code_cells(notebook), old, strict=True):
+        if "stamp" in before.metadata:
+            cell.metadata["stamp"] = before.metadata["stamp"]
+    lessons.store(notebook, name)
+    return True
 
 
 def fix(name: str) -> bool:
-    """Copy shared cells, format code, state the minutes. Returns whether md/NAME.md changed."""
+    """Copy cells from their owners, format code, and write what follows from something else.
+
+    Returns whether md/NAME.md changed.
+    """
     path = lessons.md_path(name)
     before = path.read_text()
-    after = formatted(with_results(with_shared_cells(before)))
+    after = with_stated(name, formatted(with_results(with_copied_cells(name, before))))
     if after != before:
         path.write_text(after)
-    fix_minutes(name)
-    return path.read_text() != before
+    return after != before
 
 
 def formatted(md: str) -> str:
@@ -372,15 +420,15 @@ def check_address() -> Iterator[str]:
         )
 
 
-def with_shared_cells(md: str) -> str:
-    """The text of a lesson in which each shared cell has its owner's source."""
-    owner = shared_cells()
+def with_copied_cells(name: str, md: str) -> str:
+    """The text of the lesson NAME in which each copied cell has the source of its owner."""
+    owned = owned_cells(name)
 
     def replace(block: re.Match) -> str:
-        found = re.search(rf"\b{lessons.SHARED}[\w-]+", block["options"])
-        if found and found[0] in owner:
-            return with_source(block, owner[found[0]] + "\n")
-        return block[0]
+        tags = re.findall(rf"\b(?:{lessons.SHARED}|{lessons.FROM})[\w-]+", block["options"])
+        cell = nbformat.v4.new_code_cell(block["source"].rstrip("\n"), metadata={"tags": tags})
+        owner = owned(cell)
+        return with_source(block, owner[1] + "\n") if owner else block[0]
 
     return CODE_BLOCK.sub(replace, md)
 
@@ -396,21 +444,41 @@ def with_results(md: str) -> str:
     return CODE_BLOCK.sub(replace, md)
 
 
+def fix_all(names: list[str]) -> Iterator[str]:
+    """Mend what can be derived. Yield a sentence for each file that changed."""
+    for name in names:
+        if lessons.md_path(name).is_file() and fix(name):
+            yield f"md/{name}.md: mended"
+    readme = lessons.ROOT / "README.md"
+    before = readme.read_text()
+    after = README_TABLE.sub(lambda found: found[1] + readme_table() + found[3], before)
+    if after != before:
+        readme.write_text(after)
+        yield "README.md: mended"
+    yield from (f"notebooks/{name}.ipynb: has the prose of md/" for name in names if carry(name))
+
+
+def faults_of(look: Callable[[], Iterable[str]]) -> list[str]:
+    """What `look` finds; what keeps it from looking is a fault as well, and hides no other."""
+    try:
+        return [*look()]
+    except lessons.Problem as problem:
+        return [str(problem)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--fix", action="store_true", help="copy shared cells, format code, state the minutes"
-    )
+    parser.add_argument("--fix", action="store_true", help="write what follows from something else")
     arguments = parser.parse_args()
     names = lessons.names()
     try:
-        for name in names if arguments.fix else []:
-            if lessons.md_path(name).is_file() and fix(name):
-                print(f"md/{name}.md: mended; now `tox run -e execute -- {name}`")
-        faults = [fault for name in names for fault in check_lesson(name)]
-        faults += [*check_pages(), *check_lists(names), *check_address()]
+        for said in fix_all(names) if arguments.fix else ():
+            print(said)
     except lessons.Problem as problem:
-        faults = [str(problem)]
+        sys.exit(f"check: {problem}")
+    looks = [functools.partial(check_lesson, name) for name in names]
+    looks += [check_pages, functools.partial(check_lists, names), check_address]
+    faults = [*itertools.chain.from_iterable(map(faults_of, looks))]
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:

@@ -7,15 +7,18 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import symtable
 import sys
+import tomllib
 from pathlib import Path
 
 import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from tools import files
 from tools.problem import INSTALL, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,7 +27,6 @@ NOTEBOOKS = ROOT / "notebooks"
 SANITIZER = ROOT / "nbval_sanitize.cfg"
 # What passed with Colab's versions: not beside the records of machines, as any machine will do.
 COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
-SHARED_OWNERS = "pytorch_dataloader", "tensorflow_datasets"  # the first that has a cell owns it
 GPU_TAG = "requires-gpu"
 RESULTS_TAG = "results"  # of the cell that tools/measured.py writes
 TAGS = {
@@ -44,7 +46,9 @@ TAGS = {
     "remove-cell",
     "nbval-ignore-output",
 }
-SHARED = "shared-"
+SHARED = "shared-"  # of a cell that several lessons have: the first in the order of reading owns it
+FROM = "from-"  # of a cell in a depth that stands in the lesson named behind it
+DEPTH = "_in_depth"  # how the name of a lesson's second notebook ends, the one to look things up in
 
 FOLDING = ("cellView", "jupyter")  # the metadata that fold a cell in Colab and in JupyterLab
 # How the first line of a folded cell begins. Colab shows the line as the title of a form, and the
@@ -69,9 +73,34 @@ def names() -> list[str]:
     return sorted({file.stem for file in files})
 
 
+def listed() -> dict[str, dict]:
+    """What lessons.toml says of each lesson, in its order: that in which they are read."""
+    return {entry["name"]: entry for entry in catalogue()["lesson"]}
+
+
+def catalogue() -> dict:
+    """All of lessons.toml. Raises Problem where it is no TOML, or a lesson lacks something."""
+    try:
+        content = tomllib.loads((ROOT / "lessons.toml").read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise Problem(f"lessons.toml is not TOML: {error}.") from error
+    for number, entry in enumerate(content["lesson"], start=1):
+        for key in ("name", "group", "have", "question", "hardware", "run"):
+            if key not in entry:
+                who = entry.get("name", f"entry {number}")
+                raise Problem(f"lessons.toml says no `{key}` of {who}: its top says what that is.")
+    return content
+
+
+def depth_of(name: str) -> str:
+    """The name of the lesson's second notebook, to look things up in, or "" where it has none."""
+    depth = name + DEPTH
+    return depth if not name.endswith(DEPTH) and depth in names() else ""
+
+
 def in_order() -> list[str]:
-    """The lessons in the order in which they are read: that of the front page."""
-    return re.findall(r"^notebooks/(\w+)$", (ROOT / "index.md").read_text(), re.MULTILINE)
+    """The lessons in the order in which they are read, each with its depth behind it."""
+    return [page for name in listed() for page in (name, depth_of(name)) if page]
 
 
 def read_md(name: str) -> NotebookNode:
@@ -96,12 +125,28 @@ def read_notebook(name: str) -> NotebookNode:
         ) from error
 
 
+def store(notebook: NotebookNode, name: str) -> None:
+    """Write the whole notebook or nothing, with the metadata that follow from its tags."""
+    notebook.metadata = NotebookNode(kernelspec=notebook.metadata.kernelspec)
+    for cell in code_cells(notebook):
+        for key in FOLDING:  # jupytext keeps what the cell had before
+            cell.metadata.pop(key, None)
+        cell.metadata.update(folding(cell))
+    nbformat.validate(notebook)
+    with files.replacing(notebook_path(name)) as scratch:
+        nbformat.write(notebook, scratch)
+
+
 def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
 def shared_tag(cell: NotebookNode) -> str | None:
     return next((tag for tag in tags(cell) if tag.startswith(SHARED)), None)
+
+
+def from_tag(cell: NotebookNode) -> str | None:
+    return next((tag for tag in tags(cell) if tag.startswith(FROM)), None)
 
 
 def folded(cell: NotebookNode) -> bool:
@@ -144,6 +189,12 @@ def python(cell: NotebookNode) -> ast.Module:
         return ast.Module([], [])
 
 
+def defined(cell: NotebookNode) -> set[str]:
+    """The names that a cell defines or imports at its top level."""
+    table = symtable.symtable(ast.unparse(python(cell)), "cell", "exec")
+    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
 def names_used(table: symtable.SymbolTable) -> set[str]:
     """The global names that code or a function in it reads."""
     top = table.get_type() == "module"
@@ -180,6 +231,11 @@ def texts(output: NotebookNode) -> list[str]:
     return [output.get("text", ""), *(text for kind, text in kinds if kind.startswith("text/"))]
 
 
+def title_of(name: str) -> str:
+    """The title of a lesson, as md/ has it."""
+    return re.search(r"^# (.+)$", md_path(name).read_text(), re.MULTILINE)[1]
+
+
 def stamp(cell: NotebookNode) -> str:
     """What `execute` writes into a cell that it ran: a hash of the source that made the outputs."""
     return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
@@ -208,9 +264,46 @@ def kernel_environment() -> dict[str, str]:
 
 @functools.cache
 def has_gpu() -> bool:
-    """Whether JAX sees a GPU: asked in another process, which gives its memory back."""
-    probe = [sys.executable, "-c", "import jax; jax.devices('gpu')"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    """Whether JAX sees a GPU: asked in another process, which gives its memory back.
+
+    Where JAX's plugin for CUDA ends a process because there is no driver, this process and all
+    that it starts run on the CPU from here on. Raises Problem where JAX does not work at all.
+    """
+    if not importlib.util.find_spec("jax"):  # ask_for_packages says what is missing
+        return False
+    backend, said = default_backend()
+    if not backend and "JAX_PLATFORMS" not in os.environ and default_backend("cpu")[0]:
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        print(
+            f"JAX does not start on a GPU here ({said}), and on the CPU it does: everything runs "
+            "with JAX_PLATFORMS=cpu. `nvidia-smi` shows whether this machine has a driver.",
+            file=sys.stderr,
+        )
+        return False
+    if not backend:
+        raise Problem(
+            f'JAX does not work here ({said}): `python -c "import jax; jax.devices()"` shows all.'
+        )
+    return backend == "gpu"
+
+
+def default_backend(platforms: str = "") -> tuple[str, str]:
+    """The backend that JAX takes in a new process, or "" and how the process ended without one.
+
+    `platforms`: its JAX_PLATFORMS, if not that of this process.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", "import jax; print(jax.default_backend())"],
+        env=os.environ | ({"JAX_PLATFORMS": platforms} if platforms else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return done.stdout.split()[-1], ""
+    if done.returncode < 0:
+        return "", f"the process ends with {signal.Signals(-done.returncode).name}"
+    return "", (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
 def lay_out_data() -> None:

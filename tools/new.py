@@ -21,10 +21,12 @@ def new(name: str) -> None:
         )
     if name in lessons.names():
         raise lessons.Problem(f"the lesson {name} exists already: choose another name.")
-    text = check.with_shared_cells(TEMPLATE.read_text().replace("LESSON", name.replace("_", " ")))
+    text = check.with_copied_cells(
+        name, TEMPLATE.read_text().replace("LESSON", name.replace("_", " "))
+    )
     with lessons.md_path(name).open("x") as file:
         file.write(text)
-    check.fix_minutes(name)
+    check.fix(name)
 
 
 def main() -> None:
@@ -37,8 +39,8 @@ def main() -> None:
         sys.exit(f"new: {problem}")
     print(f"md/{name}.md is there and runs. Next:")
     print(f"  1. edit it, then `tox run -e execute -- {name}`")
-    print("  2. list it in README.md and index.md")
-    print("  3. `tox run -e check`")
+    print("  2. give it an entry in lessons.toml")
+    print("  3. `tox run -e check -- --fix`")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import nbformat
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
 
-from tools import as_text, copies, front_page, lessons, same_section
+from tools import as_text, check, copies, front_page, lessons, navigation
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
@@ -42,6 +42,12 @@ SEARCH = {
           const score = Scorer.title + Math.round(Scorer.title * share);
 """,
     "titles[file] === title ? 1 : 0": "titles[file] === title ? Scorer.title : 0",
+    # A lesson comes before its depth, which has the same words more often.
+    **{
+        f"const {side}Score = {of}[4];": f"const {side}Score = {of}[4]"
+        f' - {of}[0].endsWith("{lessons.DEPTH}") * Scorer.title;'
+        for side, of in {"left": "a", "right": "b"}.items()
+    },
 }
 COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
 
@@ -63,7 +69,8 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what is generated into the source of a page, before Sphinx parses it."""
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
-        source[0] = with_copies(with_others(with_folds(with_line(source[0], name), name), name))
+        text = with_others(with_folds(with_line(source[0], name), name), name)
+        source[0] = with_depth(with_copies(text), name)
     elif page == "index":
         results = front_page.measured()
         for mark, text in {
@@ -71,10 +78,13 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
             "picture": front_page.picture(results),
             "code": ten_lines(),
             "runs": in_one_line(),
-            "sections": same_section.table(),
+            "sections": "\n".join(navigation.questions()),
+            "lessons": navigation.tables(minutes()),
+            "navigation": navigation.trees(),
             "colab": colab("notebooks"),
         }.items():
             source[0] = source[0].replace(f"<!-- {mark} -->", text)
+        source[0] = navigation.with_places(source[0])
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
         source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
@@ -187,12 +197,26 @@ def with_others(text: str, name: str) -> str:
     notebook = nbformat.reads(text, as_version=4)
 
     def with_line_below(heading: re.Match) -> str:
-        line_below = same_section.others(name, slug(heading[2]))
+        line_below = navigation.others(name, slug(heading[2]))
         return f"{heading[0]}\n\n{line_below}" if line_below else heading[0]
 
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = HEADING.sub(with_line_below, cell.source)
+    return nbformat.writes(notebook)
+
+
+def minutes() -> dict[str, int]:
+    """How long it takes to read each lesson."""
+    return {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
+
+
+def with_depth(text: str, name: str) -> str:
+    """The text of a notebook that has its depth below it in the sidebar, if it has one."""
+    if not (tree := navigation.tree_of(name)):
+        return text
+    notebook = nbformat.reads(text, as_version=4)
+    notebook.cells.append(nbformat.v4.new_markdown_cell(tree))
     return nbformat.writes(notebook)
 
 
@@ -271,7 +295,7 @@ def verdict(cell: NotebookNode, holds: set[str]) -> str:
 def line(name: str) -> str:
     """Where and when the lesson passed: the newest run, if possible of the page as it stands."""
     digest = lessons.digest(lessons.read_notebook(name))
-    link = "[What is checked](../pages/checked.md)."
+    link = f"[What is checked](../pages/checked.md).{claims(name)}"
     found = [(run[name], machine, python) for machine, python, run in runs() if name in run]
     if not found:
         return f"{{.checked}}\n**Not checked yet** on any machine. {link}"
@@ -287,6 +311,15 @@ def line(name: str) -> str:
         f"{{.checked}}\n**Checked** on {figures['date']}{changed}: {figures['passed']} cells hold "
         f"with {python} and JAX {figures['versions']['jax']} on {machine}{waits}. {link}"
     )
+
+
+def claims(name: str) -> str:
+    """How many proofs the depth of a lesson holds, with a link to it, or nothing."""
+    if not (depth := lessons.depth_of(name)):
+        return ""
+    cells = lessons.code_cells(lessons.read_notebook(depth))
+    count = sum("proof" in lessons.tags(cell) for cell in cells)
+    return f" [{count} claims, proven in depth]({depth}.ipynb)."
 
 
 def checked() -> Iterator[str]:

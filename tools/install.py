@@ -1,0 +1,85 @@
+"""The one line that installs what a lesson needs, from what it imports and what the lock knows."""
+
+import re
+import sys
+from collections import defaultdict
+
+from tools import lessons
+from tools.problem import Problem
+
+# Where a distribution is not called as its module is.
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "absl": "absl-py",
+    "attr": "attrs",
+    "cv2": "opencv-python-headless",
+    "orbax": "orbax-checkpoint",
+    "sklearn": "scikit-learn",
+    "tensorflow": "tensorflow-cpu",  # which leaves the GPU to JAX
+}
+IMPORTED = re.compile(r"^[ \t]*(?:import|from) (\w+)", re.MULTILINE)
+PIP = re.compile(r"^\s*%pip install -q (.+)$", re.MULTILINE)
+REQUIREMENT = re.compile(r'"?([A-Za-z][\w.-]*(?:\[[\w,]+\])?)(>=[\d.]+)?')
+
+
+def line(name: str) -> str:
+    """`pip install …` with what the lesson needs beside Jupyter. Raises Problem."""
+    return f"pip install {' '.join(map(quoted, packages(name)))}"
+
+
+def packages(name: str) -> list[str]:
+    """What the lesson imports or installs itself, without what the rest of that brings along.
+
+    Modules that only a cell for a GPU imports are left out. Raises Problem where a module belongs
+    to no package of constraints.txt.
+    """
+    cells = lessons.code_cells(lessons.read_md(name))
+    code = "\n".join(cell.source for cell in cells if lessons.GPU_TAG not in lessons.tags(cell))
+    written = set(re.findall(r"^%%writefile (\w+)\.py", code, re.MULTILINE))
+    modules = {*IMPORTED.findall(code)} - written - sys.stdlib_module_names
+    wanted = {distribution: distribution for distribution in map(distribution_of, modules)}
+    for asked in " ".join(PIP.findall(code)).split():
+        requirement, least = REQUIREMENT.match(asked).groups()
+        requirement = requirement.replace("_", "-")
+        distribution, bracket, _ = requirement.partition("[")
+        if distribution != "jax":  # Colab's own JAX is changed for another: not the reader's
+            wanted[distribution] = (requirement if bracket else distribution) + (least or "")
+    required = brought_along()
+    if unknown := sorted(wanted.keys() - required.keys()):
+        raise Problem(
+            f"md/{name}.md imports {', '.join(unknown)}, which constraints.txt does not know: add "
+            "it to requirements.txt and run `tox run -e lock`, or say in tools/install.py how its "
+            "package is called."
+        )
+    brought = set().union(*(required[distribution] for distribution in wanted))
+    return sorted(
+        asked
+        for distribution, asked in wanted.items()
+        if distribution == "jax" or distribution not in brought or asked != distribution
+    )
+
+
+def distribution_of(module: str) -> str:
+    return DISTRIBUTIONS.get(module, module.replace("_", "-"))
+
+
+def quoted(package: str) -> str:
+    return f'"{package}"' if re.search(r"[\[<>]", package) else package
+
+
+def brought_along() -> dict[str, set[str]]:
+    """For each package of the lock, all that installing it brings: the lock says who wants what."""
+    requires, distribution = defaultdict(set), ""
+    for text in (lessons.ROOT / "constraints.txt").read_text().splitlines():
+        if pin := re.match(r"([\w.-]+)==", text):
+            distribution = pin[1]
+            requires[distribution]  # also where nothing is required
+        elif distribution and (wanted_by := re.match(r"    #(?: via)?\s+([a-z][\w.-]*)$", text)):
+            requires[wanted_by[1]].add(distribution)
+
+    def everything(distribution: str, seen: set[str]) -> set[str]:
+        for other in requires[distribution] - seen:
+            seen |= {other} | everything(other, seen | {other})
+        return seen
+
+    return {distribution: everything(distribution, set()) for distribution in [*requires]}
