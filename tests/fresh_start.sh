@@ -38,9 +38,8 @@ python_of() { # the interpreter of a version, without pyenv's shims
 shims() { PYENV_VERSION=$(pyenv latest "$1") typed python; }
 in_venv() { "$(python_of "$1")" -m venv ../venv && typed ../venv/bin/python; }
 system() { # nothing but the system's Python on PATH
-    env -i HOME="$HOME" UV_PYTHON_DOWNLOADS=never PATH=/usr/bin:/bin bash -c '
-        set -e; python3 -m venv .venv; . .venv/bin/activate
-        python -m pip install tox; python -m tox run -e site; python -m tox run -e test -- --collect-only -q'
+    PATH=/usr/bin:/bin
+    /usr/bin/python3 -m venv .venv && . .venv/bin/activate && typed python
 }
 without_home() { "$(python_of 3.13)" -m venv ../venv && (unset HOME && typed ../venv/bin/python); }
 by_pip() {
@@ -55,6 +54,11 @@ by_uv() {
 from_archive() {
     "$(python_of 3.13)" -m venv ../venv && git archive --prefix=release/ HEAD | tar -x -C .. && cd ../release &&
         ../venv/bin/python -m pip install tox && ../venv/bin/python -m tox run -e test -- notebooks --collect-only -q
+}
+only() { # what the page of the lesson says, in an environment that has nothing else but a kernel
+    "$(python_of 3.13)" -m venv ../venv && . ../venv/bin/activate && python -m pip install nbclient ipykernel &&
+        eval "python -m $(grep -om1 'pip install [^`]*' "md/$1.md")" && python offline/lay_out.py --installed &&
+        cd notebooks && HF_HUB_OFFLINE=1 jupyter execute --timeout=600 "$1.ipynb"
 }
 refuses() { # where what readers see would be stored from an older Python
     "$(python_of 3.11)" -m venv ../venv && ../venv/bin/python -m pip install tox || return 1
@@ -72,5 +76,8 @@ start "no HOME" without_home
 start "no tox, pip" by_pip
 start "no tox, uv" by_uv
 start "the archive of a release" from_archive
+for lesson in huggingface_datasets tf_data_to_numpy grain; do
+    start "only what $lesson says" only "$lesson"
+done
 start "execute on an older Python is refused" refuses
 exit $failed

@@ -1,10 +1,12 @@
-"""The same question in each loader's lesson leads to a section that is there."""
+"""What leads from lesson to lesson follows from lessons.toml, and leads to what is there."""
 
 import re
+import shutil
 
+import nbformat
 import pytest
 
-from tools import as_text, lessons, same_section, site_pages
+from tools import as_text, check, lessons, navigation, site_pages
 
 
 def anchors(name: str) -> set[str]:
@@ -13,28 +15,86 @@ def anchors(name: str) -> set[str]:
     return {site_pages.slug(heading) for _, heading in site_pages.HEADING.findall(prose)}
 
 
-@pytest.mark.parametrize("question", same_section.SECTIONS)
+def test_the_catalogue_has_each_lesson_once_and_says_all_of_it():
+    listed = [entry["name"] for entry in lessons.catalogue()["lesson"]]
+    assert sorted({*listed, *filter(None, map(lessons.depth_of, listed))}) == lessons.names()
+    assert len({*listed}) == len(listed)
+
+
+def test_an_entry_that_lacks_something_is_one_sentence(repository):
+    file = repository / "lessons.toml"
+    file.write_text(file.read_text().replace('question = "In which', 'asks = "In which'))
+    with pytest.raises(lessons.Problem, match=r"lessons\.toml says no `question` of grain: "):
+        lessons.listed()
+    file.write_text("[[lesson")
+    with pytest.raises(lessons.Problem, match=r"lessons\.toml is not TOML: "):
+        lessons.listed()
+
+
+@pytest.mark.parametrize("question", lessons.catalogue()["questions"])
 def test_each_section_is_there(question):
-    found = same_section.SECTIONS[question]
-    assert len(found) == len(same_section.LOADERS) and sum(map(bool, found)) >= 3
-    for name, anchor in zip(same_section.LOADERS, found, strict=True):
+    answers = {name: sections.get(question) for name, sections in navigation.loaders().items()}
+    assert len([*filter(None, answers.values())]) >= 3
+    for name, anchor in answers.items():
         assert not anchor or anchor in anchors(name), f"{name}#{anchor}"
 
 
+def test_a_loader_answers_no_question_that_is_not_asked():
+    for sections in navigation.loaders().values():
+        assert {*sections} <= {"title", *lessons.catalogue()["questions"]}
+
+
 def test_a_section_names_those_of_the_other_loaders_and_not_itself():
-    said = same_section.others("grain", "stay-ahead-of-the-device")
+    said = navigation.others("grain", "stay-ahead-of-the-device")
     assert said.startswith("{.also}\nAlso with: [PyTorch<span")
     assert "pytorch_dataloader.ipynb#stay-one-batch-ahead-of-the-device" in said
     assert "grain.ipynb" not in said and said.count(": One batch ahead</span>") == 4
-    assert same_section.others("grain", "what-you-learned") == ""
-    assert same_section.others("many_devices", "the-short-answer") == ""
+    assert navigation.others("grain", "what-you-learned") == ""
+    assert navigation.others("many_devices", "the-short-answer") == ""
 
 
 def test_each_section_of_a_question_gets_the_line_once():
-    for place, name in enumerate(same_section.LOADERS):
+    for name, sections in navigation.loaders().items():
         shown = site_pages.with_others(lessons.notebook_path(name).read_text(), name)
-        count = sum(bool(found[place]) for found in same_section.SECTIONS.values())
-        assert shown.count("Also with: ") == count
+        assert shown.count("Also with: ") == len(sections) - 1  # but its title
+
+
+def test_a_depth_stands_below_its_lesson_in_every_list(repository):
+    assert lessons.depth_of("grain") == "" == navigation.tree_of("grain")
+    assert site_pages.with_depth("unread", "grain") == "unread"
+    text = lessons.md_path("grain").read_text().replace("# Feed JAX from Grain", "# Grain in depth")
+    lessons.md_path("grain_in_depth").write_text(text)
+    shutil.copy(lessons.notebook_path("grain"), lessons.notebook_path("grain_in_depth"))
+    order = lessons.in_order()
+    assert order[order.index("grain") + 1] == "grain_in_depth"
+    assert lessons.depth_of("grain_in_depth") == ""
+    assert "\ngrain_in_depth\n" in navigation.tree_of("grain")
+    shown = site_pages.with_depth(lessons.notebook_path("grain").read_text(), "grain")
+    assert navigation.tree_of("grain") in nbformat.reads(shown, as_version=4).cells[-1].source
+    assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in check.readme_table()
+    assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in navigation.tables(
+        dict.fromkeys(lessons.listed(), 5)
+    )
+    cells = lessons.code_cells(lessons.read_notebook("grain"))
+    proofs = sum("proof" in lessons.tags(cell) for cell in cells)
+    assert f"[{proofs} claims, proven in depth](grain_in_depth.ipynb)" in site_pages.line("grain")
+    assert "notebooks/grain_in_depth.md): the same, in depth" in as_text.index("")
+
+
+def test_every_group_has_a_table_a_tree_and_its_lessons():
+    tables, trees = navigation.tables(dict.fromkeys(lessons.listed(), 5)), navigation.trees()
+    for title, entries in navigation.groups().items():
+        assert f"### {title}\n" in tables and f":caption: {title}\n" in trees
+        for entry in entries:
+            assert f"| {entry['have']} | [](notebooks/{entry['name']}.ipynb) | 5 + " in tables
+            assert f"\nnotebooks/{entry['name']}\n" in trees
+
+
+def test_the_way_of_the_bytes_has_each_lesson_that_says_its_place():
+    page = navigation.with_places((lessons.ROOT / "index.md").read_text())
+    assert "<!-- lessons of" not in page
+    for name, entry in lessons.listed().items():
+        assert page.count(f'<a href="notebooks/{name}.html">') == ("place" in entry)
 
 
 def test_llms_txt_lists_every_lesson_in_its_group_with_what_one_learns():
@@ -43,7 +103,7 @@ def test_llms_txt_lists_every_lesson_in_its_group_with_what_one_learns():
         r"^- \[(.+)\]\(https://example.org/feed-jax/notebooks/(\w+)\.md\): (.+)$", page, re.M
     )
     assert [name for _, name, _ in found] == lessons.in_order()
-    assert all(learned.endswith(".") and "\n" not in learned for *_, learned in found)
+    assert [answers for *_, answers in found] == [e["question"] for e in lessons.listed().values()]
     assert page.index("## Data in memory") < page.index("feed-jax/notebooks/pytorch_dataloader.md")
 
 
