@@ -2,6 +2,7 @@
 
 import functools
 import random
+import re
 import time
 
 import jupytext
@@ -9,7 +10,7 @@ import nbformat
 import psutil
 import pytest
 
-from tools import check, execute, lessons, new
+from tools import check, execute, lessons
 
 HEADER = """---
 kernelspec:
@@ -20,6 +21,7 @@ kernelspec:
 
 # Try a tiny lesson
 
+> **Install.** `pip install jax`
 > **How long.** 5 minutes to read.
 """
 
@@ -144,14 +146,31 @@ FAULTS = {
         edit_md("## The short answer", "A " + "very " * 40 + "long one."),
         "a sentence of 43 words (“A very very very very very …”)",
     ),
-    "long main path": (
-        edit_md("## The short answer", "## The\n" + code("1") * 25 + "\n## Answer"),
-        "visible code cells in its main path: 16 at most",
+    "wrong minutes": (edit_md("** 20 minutes", "** 35 minutes"), "says “35”, and it is “20”"),
+    "minutes elsewhere": (
+        edit_md("## The short answer", "It takes 3 minutes to read."),
+        "says “3”, and it is “20”",
     ),
-    "no minutes": (edit_md("**How long.**", "**Long.**"), "says no `**How long.** 20 minutes to"),
-    "wrong minutes": (
-        edit_md("**How long.** 20", "**How long.** 35"),
-        "gives pytorch_dataloader 35 minutes to read, and it takes 20",
+    "no line to install": (edit_md("**Install.**", "**Needs.**"), "says no ``**Install.** `pip"),
+    "another line to install": (
+        edit_md("pip install jax matplotlib", "pip install jax"),
+        "and it is “pip install jax matplotlib scikit-learn torchdata torchvision”",
+    ),
+    "a comment that nbval obeys": (
+        edit_md("import hashlib", "# NBVAL_SKIP\nimport hashlib"),
+        "has the comment `# NBVAL_SKIP`, which nbval would obey: use a tag",
+    ),
+    "a copy of no cell": (
+        edit_md("[tuned-pipeline]", "[tuned-pipeline, from-grain]"),
+        "has the tag from-grain, and no lesson has the cell that it would be a copy of",
+    ),
+    "an assert in a cell to copy": (
+        edit_md("## Make it fast", code("assert 1") + "\n## Make it fast"),
+        "asserts, and readers copy it: move it to a proof below",
+    ),
+    "an assert in a module": (
+        edit_md("## Make it fast", code("%%writefile a.py\nassert 1") + "\n## Make it fast"),
+        "asserts, and readers copy it",
     ),
     "proof without a title": (
         edit_md("# @title Proof: digits", "# Digits"),
@@ -218,47 +237,11 @@ def test_a_name_that_a_visible_cell_binds_again_is_its_own():
     assert list(check.names_of_proofs([cells[0], folded])) == []
 
 
-CONTRACT = {
-    "an assert in a cell to copy": (
-        "What only",
-        code("assert 1"),
-        "asserts in code cell 22, which",
-    ),
-    "an assert in a module": (
-        "What only",
-        code("%%writefile a.py\nassert 1"),
-        "asserts in code cell 22, which",
-    ),
-    "an assert in a proof": ("What only", code("# @title Proof: 1\nassert 1", "proof"), None),
-    "an assert in a trap": ("What only", code("assert 1", "trap"), None),
-    "an assert for a GPU": ("What only", code("assert 1", "requires-gpu"), None),
-    "an assert in a drawing": ("What only", code("assert 1", "hide-input"), None),
-    "a visible cell too many": (
-        "## Going",
-        code("1") * 2,
-        "has 17 visible code cells in its main path: 16 at most",
-    ),
-    "a drawing more": ("## Going", code("1", "hide-input"), None),
-    "cells": ("# Feed", code("%%writefile a.py\n1") * 40, "code cells: 40 at most"),
-    "lines": ("# Feed", code("1\n" * 700), "lines of code: 700 at most"),
-    "words": ("# Feed", "\nA word of prose.\n" * 600, "words of prose: 2,400 at most"),
-    "words of a table": ("# Feed", "\n| a word of a table |\n" * 600, None),
-    "words of a solution": (
-        "# Feed",
-        "\n<details>\n" + "A word. " * 2400 + "\n</details>\n",
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CONTRACT)
-def test_check_holds_a_lesson_to_the_contract(repository, case):
-    before, added, message = CONTRACT[case]
-    new.new("tiny")
-    assert list(check.check_contract(lessons.read_md("tiny"))) == []
-    edit_md(f"\n{before}", f"\n{added}\n\n{before}")("tiny")
-    faults = [*check.check_contract(lessons.read_md("tiny"))]
-    assert any(message in fault for fault in faults) if message else faults == [], faults
+@pytest.mark.parametrize("tag", ["proof", "exercise", "trap", "requires-gpu", "hide-input"])
+def test_a_cell_that_nobody_copies_may_assert(tag):
+    asserting = nbformat.v4.new_code_cell("assert 1", metadata={"tags": [tag]})
+    assert not check.asserts(asserting)
+    assert check.asserts(nbformat.v4.new_code_cell("assert 1", metadata={"tags": ["copy"]}))
 
 
 def test_the_minutes_follow_from_words_and_visible_lines():
@@ -274,15 +257,52 @@ def test_the_minutes_follow_from_words_and_visible_lines():
     assert check.minutes(notebook) == 15  # 2,001 words / 200 + 150 lines / 30
 
 
-def test_fix_states_the_minutes_wherever_they_stand(repository, python):
-    for file in ("md/grain.md", "README.md", "index.md"):
-        path = repository / file
-        stated = check.stated_minutes("grain")[file]
-        path.write_text(stated.sub(r"\g<1>7\g<3>", path.read_text()))
-    faults = list(check.check_minutes("grain"))
-    assert [fault.partition(" ")[0] for fault in faults] == ["md/grain.md", "README.md", "index.md"]
-    python("tools/check.py", "--fix", cwd=repository)
-    assert list(check.check_minutes("grain")) == []
+def test_fix_writes_what_follows_from_something_else(repository, python):
+    for file, said, wrong in (
+        ("md/grain.md", "** 25 minutes to read", "** 7 minutes to read"),
+        ("md/grain.md", "`pip install grain jax", "`pip install jax"),
+        ("README.md", "| 25 min to read, 2", "| 7 min to read, 9"),
+    ):
+        text = (repository / file).read_text()
+        assert said in text
+        (repository / file).write_text(text.replace(said, wrong))
+    assert len([*check.check_lesson("grain")]) == 3  # and md/ and the notebook differ
+    assert [*check.check_lists(lessons.names())] == [
+        "README.md has not the table of lessons.toml: `tox run -e check -- --fix` writes it."
+    ]
+    before = lessons.notebook_path("grain").read_bytes()
+    done = python("tools/check.py", "--fix", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "README.md: mended" in done.stdout and lessons.notebook_path("grain").read_bytes() == before
+    )
+
+
+def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
+    before = lessons.read_notebook("grain")
+    edit_md("## The short answer", "A new sentence.\n\n## The short answer")("grain")
+    edit_md("[tuned-pipeline]", "[tuned-pipeline, hide-input]")("grain")
+    edit_md("import hashlib", "import hashlib as h")("pytorch_dataloader")
+    code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
+    done = python("tools/check.py", "--fix", cwd=repository)
+    assert done.stdout == "notebooks/grain.ipynb: has the prose of md/\n"
+    assert "execute -- pytorch_dataloader" in done.stderr
+    assert lessons.notebook_path("pytorch_dataloader").read_bytes() == code_edited
+    after = lessons.read_notebook("grain")
+    assert [*check.check_lesson("grain")] == []
+    assert sum("A new sentence." in cell.source for cell in after.cells) == 1
+    tuned = [c for c in lessons.code_cells(after) if "tuned-pipeline" in lessons.tags(c)]
+    assert [lessons.tags(cell) for cell in tuned] == [["tuned-pipeline", "hide-input"]] * len(tuned)
+    assert lessons.digest(after) == lessons.digest(before)  # what passed has passed
+    assert [cell.id for cell in lessons.code_cells(after)] == [
+        cell.id for cell in lessons.code_cells(before)
+    ]
+
+
+def test_fix_carries_nothing_below_an_output_that_is_not_its_own(repository):
+    edit_md("## The short answer", "A new sentence.\n\n## The short answer")("grain")
+    edit_notebook(lambda nb: first(nb).metadata.update(stamp="another"))("grain")
+    assert not check.carry("grain")
 
 
 def test_check_reads_the_pages_beside_the_lessons_too(repository):
@@ -294,14 +314,23 @@ def test_check_reads_the_pages_beside_the_lessons_too(repository):
 
 
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
-    drifted = check.shared_cells()["shared-mlp"].replace("relu", "tanh")
-    write_tiny(code(drifted, "shared-mlp"))
-    found = [fault for fault in check.check_lesson("tiny") if "owner's shared-mlp" in fault]
-    assert len(found) == 1 and "differs from its" in found[0]
-    assert found[0].endswith("then run `tox run -e check -- --fix`.")
+    owner, source = check.shared_cells()["shared-mlp"]
+    assert owner == "pytorch_dataloader"
+    cells = lessons.code_cells(lessons.read_md("grain"))
+    [short] = [cell.source for cell in cells if "short-answer" in lessons.tags(cell)]
+    drifted = code(source.replace("relu", "tanh"), "shared-mlp")
+    write_tiny(drifted, code(short.replace("seed", "seeds"), "from-grain"))
+    found = [fault for fault in check.check_lesson("tiny") if "of its owner: " in fault]
+    assert [
+        re.search(r"the (\S+) of its owner: edit it in md/(\w+).md", f).groups() for f in found
+    ] == [
+        ("shared-mlp", "pytorch_dataloader"),
+        ("from-grain", "grain"),
+    ]
     done = python("tools/check.py", "--fix", cwd=repository)
     assert "md/tiny.md: mended" in done.stdout
     assert not any("owner" in fault for fault in check.check_lesson("tiny"))
+    assert [cell.source for cell in lessons.code_cells(lessons.read_md("tiny"))] == [source, short]
     before = lessons.md_path("tiny").read_text()
     python("tools/check.py", "--fix", cwd=repository)
     assert lessons.md_path("tiny").read_text() == before
@@ -328,19 +357,25 @@ def test_fix_leaves_the_lessons_as_they_are(repository):
 
 
 def test_check_finds_a_lesson_that_no_list_knows(repository):
-    names = [*lessons.names(), "tiny"]
-    assert [*check.check_lists(names)] == [
-        "README.md does not list the lesson tiny: add it.",
-        "index.md does not list the lesson tiny: add it.",
+    assert [*check.check_lists([*lessons.names(), "tiny"])] == [
+        "lessons.toml does not know md/tiny.md, for it is not listed: add an entry."
     ]
-    assert len([*check.check_lists([])]) == 2 * len(lessons.names())
+    without = [name for name in lessons.names() if name != "grain"]
+    assert [*check.check_lists(without)] == [
+        "lessons.toml lists grain, and there is no md/grain.md: delete the entry."
+    ]
+    assert [*check.check_lists([*lessons.names(), "tiny_in_depth"])] == [
+        "lessons.toml does not know md/tiny_in_depth.md, for its lesson has none: add an entry."
+    ]
 
 
 def test_check_says_what_to_do_and_fails(repository, python):
     lessons.notebook_path("pytorch_dataloader").write_text("not json")
+    edit_md("## The short answer", "## The answer")("grain")
     done = python("tools/check.py", cwd=repository)
     assert done.returncode == 1
     assert "is not a notebook: restore it with git" in done.stderr
+    assert "md/grain.md and notebooks/grain.ipynb differ" in done.stderr  # no fault hides another
     assert "Traceback" not in done.stderr
 
 

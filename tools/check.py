@@ -191,10 +191,16 @@ def shared_cells() -> dict[str, tuple[str, str]]:
     """Of each shared cell its owner and its source, by its tag: the first lesson that has it."""
     found = {}
     for name in filter(lambda name: lessons.md_path(name).is_file(), lessons.in_order()):
-        for cell in lessons.code_cells(lessons.read_md(name)):
-            if tag := lessons.shared_tag(cell):
-                found.setdefault(tag, (name, cell.source))
+        for tag, source in shared_in(lessons.md_path(name).read_text()):
+            found.setdefault(tag, (name, source))
     return found
+
+
+@functools.lru_cache(maxsize=64)  # each lesson is held against all others
+def shared_in(md: str) -> list[tuple[str, str]]:
+    """The tags and the sources of the shared cells in the text of a lesson."""
+    cells = lessons.code_cells(jupytext.reads(md, "md:myst"))
+    return [(tag, cell.source) for cell in cells if (tag := lessons.shared_tag(cell))]
 
 
 def owned_cells(name: str) -> Callable[[NotebookNode], tuple[str, str] | None]:

@@ -37,6 +37,7 @@ TAGS = {
     "files-pipeline",
     "copy",
     "resident-epoch",
+    "trained",
     RESULTS_TAG,
     "proof",
     "trap",

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tools import copies, front_page, lessons, same_section
+from tools import copies, front_page, lessons, navigation
 
 BUILT = lessons.ROOT / "_build"
 SITE = BUILT / "html"
@@ -233,7 +233,7 @@ def test_imports_are_folded_with_what_they_print_and_one_click_opens_them(open_p
     assert all(part.is_visible() for part in parts)
 
 
-@pytest.mark.parametrize("name", same_section.LOADERS)
+@pytest.mark.parametrize("name", navigation.loaders())
 def test_the_short_answer_of_a_loader_begins_before_900_pixels(open_page, name):
     """The function to copy: `batches`, or in the lesson on tf.data, which has none, the first."""
     tab = open_page(f"notebooks/{name}.html")
