@@ -1,6 +1,6 @@
 """How long the pages are, and how soon they answer: measured in a real browser, every fold open.
 
-A lesson that has not got its short form yet is `long` in lessons.toml. It stays there only as long as
+A lesson that has not got its short form yet is `long` in lessons.toml, and stays so only as long as
 it fails the measure, so that the list shrinks.
 """
 
