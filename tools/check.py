@@ -353,7 +353,8 @@ def stated(name: str, md: str) -> Iterator[tuple[re.Match, str, str]]:
 
 
 def with_stated(name: str, md: str) -> str:
-    for found, said, right in reversed([*stated(name, md)]):
+    places = sorted(stated(name, md), key=lambda place: place[0].start(), reverse=True)
+    for found, said, right in places:  # from the end, so that those before stay where they are
         if said != right:
             md = md[: found.start(2)] + right + md[found.end(2) :]
     return md

@@ -37,7 +37,7 @@ def packages(name: str) -> list[str]:
     code = "\n".join(cell.source for cell in cells if lessons.GPU_TAG not in lessons.tags(cell))
     written = set(re.findall(r"^%%writefile (\w+)\.py", code, re.MULTILINE))
     modules = {*IMPORTED.findall(code)} - written - sys.stdlib_module_names
-    wanted = {distribution: distribution for distribution in map(distribution_of, modules)}
+    wanted = {"jax": "jax"} | {name: name for name in map(distribution_of, modules)}
     for asked in " ".join(PIP.findall(code)).split():
         requirement, least = REQUIREMENT.match(asked).groups()
         requirement = requirement.replace("_", "-")
