@@ -1,8 +1,7 @@
 """The files of a machine: runs that store at once lose nothing, and a failure spoils nothing."""
 
-import json
 import multiprocessing
-import os
+import platform
 import time
 from pathlib import Path
 
@@ -38,13 +37,6 @@ def test_two_processes_that_store_at_once_lose_nothing(tmp_path):
     assert machine.read(file).keys() == {f"{who} {n}" for who in ("one", "two") for n in range(10)}
 
 
-def test_an_update_gets_what_is_stored_and_returns_what_it_stored(tmp_path):
-    file = tmp_path / "cpu.json"
-    assert machine.update(file, lambda content: content | {"a": 1}) == {"a": 1}
-    assert machine.update(file, lambda content: content | {"b": 2}) == {"a": 1, "b": 2}
-    assert json.loads(file.read_text()) == {"a": 1, "b": 2}
-
-
 def test_a_failure_leaves_the_file_as_it_was(tmp_path):
     file = tmp_path / "cpu.json"
     file.write_text("whole")
@@ -55,13 +47,20 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path):
     assert file.read_text() == "whole"
 
 
-def test_a_file_is_on_the_disk_before_it_takes_the_place(tmp_path, monkeypatch):
-    file, done = tmp_path / "cpu.json", []
-    monkeypatch.setattr(os, "fsync", lambda fd: done.append(os.readlink(f"/proc/self/fd/{fd}")))
-    with files.replacing(file) as scratch:
-        scratch.write_text("new")
-    assert done == [str(scratch), str(tmp_path)]  # its bytes, then its name
-    assert file.read_text() == "new"
+def test_two_macs_with_as_many_cores_have_a_file_each(tmp_path, monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "processor", lambda: "arm")
+    monkeypatch.setattr(machine.psutil, "cpu_count", lambda: 10)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    sysctl = tmp_path / "sysctl"
+    sysctl.touch(0o755)
+    found = set()
+    for name in ("Apple M1 Pro", "Apple M4"):
+        sysctl.write_text(f'#!/bin/sh\n[ "$*" = "-n machdep.cpu.brand_string" ] && echo "{name}"\n')
+        found.add(machine.path(Path(), "cpu").name)
+    assert found == {"apple-m1-pro-10-cores.json", "apple-m4-10-cores.json"}
+    sysctl.write_text("#!/bin/sh\nexit 1\n")
+    assert machine.processor() == "arm"
 
 
 def test_damaged_results_are_named(tmp_path):
