@@ -1,91 +1,89 @@
-"""tools/gpu.py as far as it goes without a GPU: parts, failures, the archive."""
+"""tools/gpu.sh, with a `python` that only writes down how it is called: there is no GPU here."""
 
-import json
-import zipfile
+import os
+import shutil
+import subprocess
+import tarfile
 
-import nbformat
 import pytest
 
-from tools import execute, gpu, lessons
+from tools import lessons
 
-LESSON = """---
-kernelspec:
-  display_name: Python 3
-  name: python3
----
-
-# Tiny
-
-```{code-cell} ipython3
-print(6 * 7)
-```
-
-```{code-cell} ipython3
-:tags: [requires-gpu]
-
-print('on a GPU')
-```
+CALLED = """#!/bin/sh
+echo "$*" >> called
+case "$*" in *require-gpu*broken*) echo differs; exit 1;; *execute*raises*) exit 1;; esac
 """
+CHECK = "-m pytest --nbval --require-gpu -v --color=no "
 
 
-def write(name: str, stored: str) -> None:
-    """A lesson that prints 42 anywhere and one word more on a GPU, with what a CPU stored of it."""
-    lessons.md_path(name).write_text(LESSON)
-    notebook = execute.read(name)
-    cell = lessons.code_cells(notebook)[0]
-    cell.outputs = [nbformat.v4.new_output("stream", text=stored)]
-    cell.execution_count, cell.metadata["stamp"] = 1, lessons.stamp(cell)
-    execute.store(notebook, name)
+@pytest.fixture
+def gpu(tmp_path):
+    """A folder with three lessons, of which the first is a loader; run the script in it."""
+    for folder in ("tools", "bin", "notebooks", "checked", "benchmarks/results"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(lessons.ROOT / "tools/gpu.sh", tmp_path / "tools")
+    for name, text in {"a_loader": '"tuned-pipeline"', "broken": "{}", "raises": "{}"}.items():
+        (tmp_path / f"notebooks/{name}.ipynb").write_text(text)
+    (tmp_path / "checked/h200.json").touch()
+    (tmp_path / "checked/.h200.json.lock").touch()
+    (tmp_path / "bin/python").touch(0o755)
+
+    def run(*arguments, python=CALLED):
+        (tmp_path / "bin/python").write_text(python)
+        done = subprocess.run(
+            [tmp_path / "tools/gpu.sh", *arguments],
+            env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        called = tmp_path / "called"
+        return done, called.read_text().splitlines()[1:] if called.exists() else []
+
+    return run
 
 
-def texts(name: str) -> list[str]:
-    cells = lessons.code_cells(lessons.read_notebook(name))
-    return ["".join(output.text for output in cell.outputs) for cell in cells]
+def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
+    done, called = gpu()
+    assert called == [
+        f"{CHECK}notebooks/a_loader.ipynb",
+        "tools/execute.py a_loader",
+        f"{CHECK}--record notebooks/a_loader.ipynb",
+        f"{CHECK}notebooks/broken.ipynb",
+        f"{CHECK}notebooks/raises.ipynb",
+        "tools/execute.py raises",
+        "benchmarks/bench.py a_loader",
+    ]
+    failures = [line for line in done.stdout.splitlines() if line.startswith("gpu: ")]
+    assert done.returncode == 1
+    assert failures == [
+        "gpu: broken does not pass here, and nothing of it was stored.",
+        "gpu: raises does not run or pass with what is stored here.",
+    ]
+    with tarfile.open(tmp_path / "gpu.tar.gz") as packed:
+        names = {member.name for member in packed if member.isfile()}
+        assert packed.extractfile("gpu_report.txt").read().decode().split("\n") == [
+            "differs",
+            *failures,
+            "",
+        ]
+    notebooks = {f"notebooks/{name}.ipynb" for name in ("a_loader", "broken", "raises")}
+    assert names == {*notebooks, "checked/h200.json", "gpu_report.txt"}
 
 
-def test_a_lesson_that_passes_gets_its_gpu_outputs_and_another_is_reported(workshop, monkeypatch):
-    monkeypatch.setattr(lessons, "has_gpu", lambda: True)  # the cell asks for none
-    write("tiny_false", "43\n")
-    write("tiny_true", "42\n")
-    before = lessons.notebook_path("tiny_false").read_bytes()
-    archive = workshop / "found.zip"
-    failures = gpu.run(["tiny_false", "tiny_true"], bench=False, archive=archive)
-
-    assert failures == ["tiny_false does not pass here, and nothing of it was stored."]
-    assert lessons.notebook_path("tiny_false").read_bytes() == before
-    assert texts("tiny_true") == ["42\n", "on a GPU\n"]
-    with zipfile.ZipFile(archive) as packed:
-        for name in ("tiny_false", "tiny_true"):
-            path = lessons.notebook_path(name)
-            assert packed.read(f"notebooks/{name}.ipynb") == path.read_bytes()
-        assert "Cell outputs differ" in packed.read(gpu.REPORT).decode()
-        assert failures[0] in packed.read(gpu.REPORT).decode()
-        assert any(name.startswith("benchmarks/results/") for name in packed.namelist())
-        records = [name for name in packed.namelist() if name.startswith("checked/")]
-        runs = [run for name in records for run in json.loads(packed.read(name))["runs"].values()]
-    digests = [run["tiny_true"]["digest"] for run in runs if "tiny_true" in run]
-    assert digests == [lessons.digest(lessons.read_notebook("tiny_true"))]
-    assert not any("tiny_false" in run for run in runs)
-
-
-@pytest.mark.parametrize("bench", [True, False])
-def test_only_loaders_that_are_named_are_timed(workshop, monkeypatch, bench):
-    commands = []
-    monkeypatch.setattr(gpu, "renew", lambda name, report: None)
-    monkeypatch.setattr(gpu, "tee", lambda command, report: commands.append(command[1:]) or 0)
-    archive = workshop / "found.zip"
-    assert gpu.run(["feed_the_device", "grain"], bench=bench, archive=archive) == []
-    assert commands == [["benchmarks/bench.py", "grain"]] * bench
+def test_in_parts_and_without_the_benchmark(gpu):
+    done, called = gpu("--no-bench", "a_loader")
+    assert (done.returncode, len(called), called[1]) == (0, 3, "tools/execute.py a_loader")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
+    ("arguments", "python", "status", "sentence"),
     [
-        ([], 1, "gpu: JAX sees no GPU here: install requirements-gpu.txt"),
-        (["no_such"], 2, "unknown lesson no_such: choose from pytorch_dataloader, "),
+        (["no_such"], CALLED, 2, "gpu: there is no lesson no_such: choose from a_loader broken "),
+        ([], "#!/bin/sh\necho 1; echo no CUDA; exit 1", 1, "gpu: JAX sees no GPU here (no CUDA): "),
     ],
 )
-def test_it_ends_early_in_one_sentence(python, arguments, status, sentence):
-    done = python(lessons.ROOT / "tools/gpu.py", *arguments, env={"JAX_PLATFORMS": "cpu"})
-    assert done.returncode == status
-    assert sentence in done.stderr and "Traceback" not in done.stderr
+def test_it_ends_early_in_one_sentence(gpu, arguments, python, status, sentence):
+    done, called = gpu(*arguments, python=python)
+    assert (done.returncode, done.stdout, called) == (status, "", [])
+    assert done.stderr.startswith(sentence) and done.stderr.count("\n") == 1
