@@ -1,8 +1,9 @@
 """The files of a machine: runs that store at once lose nothing, and a failure spoils nothing."""
 
-import multiprocessing
 import platform
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,30 +11,22 @@ import pytest
 from tools import files, lessons, machine
 
 
-def store_in_turn(file: Path, who: str, start) -> None:
-    """In a process of its own: store ten names, so slowly that another has time to store too."""
-    start.wait()
-    for number in range(10):
+def test_two_that_store_at_once_lose_nothing(tmp_path):
+    file, both = tmp_path / "results/cpu.json", threading.Barrier(2)
 
-        def change(content, name=f"{who} {number}"):
-            time.sleep(0.02)
-            return content | {name: True}
+    def store(who: str) -> None:
+        """Ten names, so slowly that the other has time to store too."""
+        both.wait()
+        for number in range(10):
 
-        machine.update(file, change)
+            def change(content, name=f"{who} {number}"):
+                time.sleep(0.02)
+                return content | {name: True}
 
+            machine.update(file, change)
 
-def test_two_processes_that_store_at_once_lose_nothing(tmp_path):
-    context, file = multiprocessing.get_context("spawn"), tmp_path / "results/cpu.json"
-    start = context.Barrier(2)
-    processes = [
-        context.Process(target=store_in_turn, args=(file, who, start)) for who in ("one", "two")
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-        process.kill()
-    assert [process.exitcode for process in processes] == [0, 0]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(store, ("one", "two")))
     assert machine.read(file).keys() == {f"{who} {n}" for who in ("one", "two") for n in range(10)}
 
 
