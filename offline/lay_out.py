@@ -212,7 +212,6 @@ def has_texts(folder: Path) -> bool:
 class Layout(NamedTuple):
     path: Path  # below the data folder; renamed into place as one
     package: str | None  # what has to be installed to write it
-    megabytes: int  # once laid out
     write: Callable[[Path], None]
     is_whole: Callable[[Path], bool]
 
@@ -220,11 +219,11 @@ class Layout(NamedTuple):
 HUB = Path("ylecun___mnist/mnist/0.0.0", HUB_COMMIT)
 RECORDS = Path("array_record/mnist/3.0.1")
 LAYOUTS = {
-    "torchvision": Layout(Path("MNIST/raw"), None, 55, write_torchvision, has_idx_files),
-    "shakespeare": Layout(Path("shakespeare"), None, 6, write_shakespeare, has_texts),
-    "huggingface": Layout(HUB, "datasets", 21, write_huggingface, has_info),
-    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", 23, write_tfds, has_info),
-    "array_record": Layout(RECORDS, "tensorflow_datasets", 27, write_array_record, has_info),
+    "torchvision": Layout(Path("MNIST/raw"), None, write_torchvision, has_idx_files),
+    "shakespeare": Layout(Path("shakespeare"), None, write_shakespeare, has_texts),
+    "huggingface": Layout(HUB, "datasets", write_huggingface, has_info),
+    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", write_tfds, has_info),
+    "array_record": Layout(RECORDS, "tensorflow_datasets", write_array_record, has_info),
 }
 
 
@@ -251,15 +250,9 @@ def find_missing(names: list[str], data: Path) -> list[str]:
 
 
 def write_one(name: str, data: Path) -> None:
-    """Write the layout beside its place, then rename it into place. Raises Problem."""
+    """Write the layout beside its place, then rename it into place. Raises OSError."""
     layout = LAYOUTS[name]
     target = data / layout.path
-    free = shutil.disk_usage(data).free // 10**6
-    if free < layout.megabytes:
-        raise Problem(
-            f"the disk that holds {data} is full: {layout.megabytes} MB are needed and {free} MB "
-            "are free, so free some space and run this again."
-        )
     with tempfile.TemporaryDirectory(dir=data, prefix=".lay_out-") as scratch:
         # TFDS and Hugging Face report what they prepare; our own lines are the progress.
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
@@ -270,9 +263,12 @@ def write_one(name: str, data: Path) -> None:
 
 
 def wait_for(lock: filelock.FileLock, data: Path) -> None:
-    """Get the lock, which the system gives back for whoever is killed. Raises Problem."""
+    """Get the lock, which the system gives back for whoever is killed.
+
+    Raises Problem when another run keeps it, and OSError when the folder cannot be written.
+    """
+    data.mkdir(parents=True, exist_ok=True)
     try:
-        data.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=0)
             return
@@ -283,14 +279,10 @@ def wait_for(lock: filelock.FileLock, data: Path) -> None:
             f"another run has been laying out {data} for {WAIT_S} s: "
             "wait for it or end it, then run this again."
         ) from error
-    except OSError as error:
-        raise Problem(
-            f"{data} cannot be written to ({error.strerror}): choose another folder with --data."
-        ) from error
 
 
 def lay_out(names: list[str], data: Path) -> None:
-    """Write the named layouts that are not below `data` yet. Raises Problem."""
+    """Write the named layouts that are not below `data` yet. Raises Problem and OSError."""
     if not find_missing(names, data):  # needs no lock, so it works in a read-only checkout too
         return
     lock = filelock.FileLock(data / ".lay_out.lock")
@@ -336,6 +328,8 @@ def main() -> None:
         lay_out(names_to_write(arguments.layouts, arguments.installed), arguments.data)
     except Problem as problem:
         sys.exit(f"lay_out: {problem}")
+    except OSError as error:  # a full disk, a folder of somebody else
+        sys.exit(f"lay_out: {error}: free some space, or choose another folder with --data.")
     except KeyboardInterrupt:
         sys.exit("lay_out: interrupted; run it again to finish.")
 

@@ -3,11 +3,11 @@
 import hashlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import filelock
 import numpy as np
@@ -23,14 +23,6 @@ def tree(folder: Path) -> dict[str, bytes]:
     """Every file below the folder but the lock, by its path."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.suffix != ".lock"]
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
-
-
-def one_sentence(process) -> str:
-    """What a run that failed said: one sentence on stderr, and no traceback."""
-    assert process.returncode == 1
-    assert process.stderr.startswith("lay_out: ")
-    assert process.stderr.count("\n") == 1 and process.stderr.endswith(".\n")
-    return process.stderr
 
 
 def digest(images, labels):
@@ -169,41 +161,47 @@ def test_an_interrupted_download_is_named_and_left_alone(tmp_path, name):
 
 @pytest.mark.parametrize("fault", ["missing", "damaged"])
 @pytest.mark.parametrize(
-    ("name", "folder", "file"),
+    ("name", "file"),
     [
-        ("torchvision", "mnist", "train-labels-idx1-ubyte.gz"),
-        ("torchvision", "mnist", "SHA256SUMS"),
-        ("shakespeare", "shakespeare", "plays.tar.xz"),
+        ("torchvision", "mnist/train-labels-idx1-ubyte.gz"),
+        ("torchvision", "mnist/SHA256SUMS"),
+        ("shakespeare", "shakespeare/plays.tar.xz"),
     ],
 )
-def test_an_embedded_file_that_is_missing_or_damaged(
-    repository, tmp_path, python, name, folder, file, fault
-):
-    hurt = repository / "offline" / folder / file
+def test_an_embedded_file_that_is_missing_or_damaged(tmp_path, monkeypatch, name, file, fault):
+    for part in ("mnist", "shakespeare"):
+        copy = shutil.copytree(lay_out.HERE / part, tmp_path / "offline" / part)
+        monkeypatch.setattr(lay_out, part.upper(), copy)
+    monkeypatch.setattr(lay_out, "HERE", tmp_path / "offline")
+    hurt = tmp_path / "offline" / file
     content = bytearray(hurt.read_bytes())
     content[len(content) // 2] ^= 1
+    hurt.unlink()
     if fault == "damaged":
         hurt.write_bytes(content)
-    else:
-        hurt.unlink()
-    said = one_sentence(
-        python(repository / "offline/lay_out.py", "--data", tmp_path / "data", name)
-    )
-    assert (f"{file} is {fault}" in said) or (file == "SHA256SUMS" and "is damaged" in said)
-    assert f"restore it with `git checkout -- offline/{folder}`" in said
+    said = rf"is {fault}.*: restore it with `git checkout -- {Path('offline', file).parent}`\.$"
+    with pytest.raises(lessons.Problem, match=said):
+        lay_out.lay_out([name], tmp_path / "data")
     assert not tree(tmp_path / "data")
 
 
-def test_a_folder_that_cannot_be_written(tmp_path, python):
-    (tmp_path / "file").touch()
-    done = python(PROGRAM, "--data", tmp_path / "file/data", "torchvision")
-    assert "file/data cannot be written to (Not a directory): choose" in one_sentence(done)
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [("offline/mnist/SHA256SUMS", "is missing"), ("notebooks", "notebooks/data")],
+)
+def test_what_stops_a_run_is_said_in_one_sentence(repository, python, file, sentence):
+    (repository / file).rename(repository / "away")
+    (repository / "notebooks").touch()  # where it is away, a file that stands in the way
+    done = python(repository / "offline/lay_out.py", "torchvision")
+    assert done.returncode == 1 and sentence in done.stderr
+    assert done.stderr.startswith("lay_out: ") and done.stderr.endswith(".\n")
+    assert done.stderr.count("\n") == 1
 
 
-def test_a_disk_that_is_too_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(lay_out.shutil, "disk_usage", lambda _: SimpleNamespace(free=20_999_999))
-    with pytest.raises(lessons.Problem, match="is full: 55 MB are needed and 20 MB are free"):
-        lay_out.lay_out(["torchvision"], tmp_path)
+def test_a_full_disk(tmp_path, python, mounted):
+    prefix = mounted("-t tmpfs -o size=20m tmpfs", tmp_path)
+    done = python(PROGRAM, "--data", tmp_path, "torchvision", prefix=prefix)
+    assert done.stderr.startswith("lay_out: [Errno 28] No space left on device: free some space")
 
 
 def test_a_library_that_is_not_installed(monkeypatch):
