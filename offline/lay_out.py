@@ -11,56 +11,40 @@ Afterwards these calls find the dataset below `data/` and need no network:
 
 and the plays and poems of Shakespeare are the text files of `data/shakespeare/`.
 
-A layout is written into a temporary folder and renamed into place when it is whole and on the disk.
-So a run that is killed loses nothing, nor does a power cut, and a second run at the same time waits
-and finds the work done.
+A layout is written into a temporary folder and renamed into place when it is whole. So a run that
+is killed leaves nothing half written, and a second run at the same time waits and finds the work
+done.
 """
 
 import argparse
 import contextlib
-import errno
+import functools
 import gzip
 import hashlib
 import importlib.util
 import io
-import multiprocessing
 import os
 import shutil
-import signal
 import sys
 import tarfile
 import tempfile
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import filelock
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import files
 from tools.problem import INSTALL, Problem
 
 HERE = Path(__file__).resolve().parent
 MNIST = HERE / "mnist"
 SHAKESPEARE = HERE / "shakespeare"
-MANIFEST = ".sha256sums"
+WAIT_S = 600  # for another run, which takes a minute on a slow machine
 
 # The commit of ylecun/mnist on the Hugging Face hub that these images equal.
 HUB_COMMIT = "77f3279092a1c1579b2250db8eafed0ad422088c"
-
-
-@dataclass(frozen=True)
-class Layout:
-    path: Path  # below the data folder; renamed into place as one
-    package: str | None  # what has to be installed to write it
-    megabytes: int  # once laid out
-    write: Callable[[Path], None]  # given the folder that stands for `data`
-    holds: Callable[[Path], bool]  # whether a folder that somebody else wrote is whole
 
 
 # The embedded files --------------------------------------------------------------------------
@@ -103,7 +87,12 @@ IDX_FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-ALL_IDX_FILES = IDX_FILES["train"] + IDX_FILES["test"]
+IDX_BYTES = {
+    "train-images-idx3-ubyte": 16 + 60_000 * 784,
+    "train-labels-idx1-ubyte": 8 + 60_000,
+    "t10k-images-idx3-ubyte": 16 + 10_000 * 784,
+    "t10k-labels-idx1-ubyte": 8 + 10_000,
+}
 
 
 def read_split(split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -118,27 +107,30 @@ def read_split(split: str) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def examples(split: str):
-    """Yield each example of the split: the image as PNG bytes, the label as int."""
+@functools.cache
+def examples(split: str) -> list[tuple[bytes, int]]:
+    """Each example of the split: the image as PNG, and the label. Raises Problem."""
     from PIL import Image
 
+    found = []
     for image, label in zip(*read_split(split), strict=True):
         png = io.BytesIO()
         Image.fromarray(image).save(png, "PNG")
-        yield png.getvalue(), int(label)
+        found.append((png.getvalue(), int(label)))
+    return found
 
 
-# One writer for each library -----------------------------------------------------------------
+# One writer for each library, given the folder that stands for `data` --------------------------
 
 
 def write_torchvision(data: Path) -> None:
     raw = data / "MNIST" / "raw"
     raw.mkdir(parents=True)
-    for name in ALL_IDX_FILES:
+    for name in IDX_BYTES:
         (raw / name).write_bytes(read_embedded(name))
 
 
-def write_tfds(data: Path, file_format: str) -> None:
+def write_tfds(data: Path, file_format: str = "tfrecord") -> None:
     """TFDS's own MNIST builder writes; only the download is replaced."""
     import tensorflow_datasets as tfds
 
@@ -158,10 +150,6 @@ def write_tfds(data: Path, file_format: str) -> None:
                     yield index, {"image": png, "label": label}
 
     EmbeddedMNIST(data_dir=data, file_format=file_format).download_and_prepare()
-
-
-def write_tfrecord(data: Path) -> None:
-    write_tfds(data, "tfrecord")
 
 
 def write_array_record(data: Path) -> None:
@@ -203,7 +191,7 @@ def write_shakespeare(data: Path) -> None:
         (folder / name).write_bytes(text)
 
 
-# Whether a folder that this program did not write is whole ------------------------------------
+# Whether a folder is whole, also one that a download of the library made ------------------------
 
 
 def has_info(folder: Path) -> bool:
@@ -212,9 +200,8 @@ def has_info(folder: Path) -> bool:
 
 
 def has_idx_files(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in ALL_IDX_FILES) and all(
-        (folder / name).read_bytes() == read_embedded(name) for name in ALL_IDX_FILES
-    )
+    files = {file.name: file.stat().st_size for file in folder.iterdir()}
+    return IDX_BYTES.items() <= files.items()
 
 
 def has_texts(folder: Path) -> bool:
@@ -222,203 +209,93 @@ def has_texts(folder: Path) -> bool:
     return any(folder.glob("*.txt"))
 
 
-# In order of how long they take: the slowest starts first.
+class Layout(NamedTuple):
+    path: Path  # below the data folder; renamed into place as one
+    package: str | None  # what has to be installed to write it
+    write: Callable[[Path], None]
+    is_whole: Callable[[Path], bool]
+
+
+HUB = Path("ylecun___mnist/mnist/0.0.0", HUB_COMMIT)
+RECORDS = Path("array_record/mnist/3.0.1")
 LAYOUTS = {
-    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", 23, write_tfrecord, has_info),
-    "huggingface": Layout(
-        Path("ylecun___mnist/mnist/0.0.0", HUB_COMMIT),
-        "datasets",
-        21,
-        write_huggingface,
-        has_info,
-    ),
-    "array_record": Layout(
-        Path("array_record/mnist/3.0.1"),
-        "tensorflow_datasets",
-        27,
-        write_array_record,
-        has_info,
-    ),
-    "torchvision": Layout(Path("MNIST/raw"), None, 55, write_torchvision, has_idx_files),
-    "shakespeare": Layout(Path("shakespeare"), None, 6, write_shakespeare, has_texts),
+    "torchvision": Layout(Path("MNIST/raw"), None, write_torchvision, has_idx_files),
+    "shakespeare": Layout(Path("shakespeare"), None, write_shakespeare, has_texts),
+    "huggingface": Layout(HUB, "datasets", write_huggingface, has_info),
+    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", write_tfds, has_info),
+    "array_record": Layout(RECORDS, "tensorflow_datasets", write_array_record, has_info),
 }
 
 
-# What is there, and what is missing ----------------------------------------------------------
-
-
-def sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_manifest(folder: Path) -> None:
-    """The SHA-256 of each file in the folder; its last line is that of the lines before."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    lines = "".join(f"{sha256(file)}  {file.relative_to(folder)}\n" for file in files)
-    (folder / MANIFEST).write_text(f"{lines}{hashlib.sha256(lines.encode()).hexdigest()}\n")
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether every file that a run of this program wrote into `folder` is still as it was."""
-    if not (folder / MANIFEST).is_file():
-        return False
-    *lines, last = (folder / MANIFEST).read_bytes().splitlines(keepends=True) or [b""]
-    if last != f"{hashlib.sha256(b''.join(lines)).hexdigest()}\n".encode():
-        return False
-    for line in lines:
-        digest, name = line.decode().rstrip("\n").split(maxsplit=1)
-        if not (folder / name).is_file() or sha256(folder / name) != digest:
-            return False
-    return True
-
-
-def flush(folder: Path) -> None:
-    """Wait until the folder and all that is in it are on the disk, to survive a power cut."""
-    for path in (folder, *folder.rglob("*")):
-        files.flush(path)
-
-
-def is_ours(folder: Path) -> bool:
-    """Whether this program may write here: it wrote the folder itself, or there is nothing."""
-    return (folder / MANIFEST).exists() or not folder.exists() or not any(folder.iterdir())
+# Laying out ----------------------------------------------------------------------------------
 
 
 def find_missing(names: list[str], data: Path) -> list[str]:
     """The layouts of these that have to be written.
 
-    Raises Problem for a folder that this program did not write and that is not whole: it is
-    somebody's interrupted download, and not ours to delete.
+    Raises Problem for a folder that is there and not whole: it may be a download of somebody's that
+    was interrupted, and is not ours to delete.
     """
     missing = []
     for name in names:
-        layout, folder = LAYOUTS[name], data / LAYOUTS[name].path
-        if is_ours(folder):
-            if not is_whole(folder):
-                missing.append(name)
-        elif not layout.holds(folder):
+        folder = data / LAYOUTS[name].path
+        if not folder.exists() or not any(folder.iterdir()):
+            missing.append(name)
+        elif not LAYOUTS[name].is_whole(folder):
             raise Problem(
-                f"{folder} holds a download that was interrupted or is something else: "
+                f"{folder} is damaged, or holds a download that was interrupted: "
                 "move it away or delete it, then run this again."
             )
     return missing
 
 
-# Writing -------------------------------------------------------------------------------------
-
-
-def start_worker() -> None:
-    """A worker whose parent was killed stops too, and leaves the data folder to the next run."""
-
-    def wait():
-        multiprocessing.parent_process().join()
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def write_one(name: str, scratch: Path) -> float:
-    """Write the layout into a folder below `scratch`. Returns the seconds it took."""
-    start = time.perf_counter()
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # or newer CPUs make TensorFlow log
+def write_one(name: str, data: Path) -> None:
+    """Write the layout beside its place, then rename it into place. Raises OSError."""
     layout = LAYOUTS[name]
-    # TFDS and Hugging Face report what they prepare; our own lines are the progress.
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        layout.write(scratch / name)
-    write_manifest(scratch / name / layout.path)
-    flush(scratch / name)
-    return time.perf_counter() - start
+    target = data / layout.path
+    with tempfile.TemporaryDirectory(dir=data, prefix=".lay_out-") as scratch:
+        # TFDS and Hugging Face report what they prepare; our own lines are the progress.
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            layout.write(Path(scratch))
+        target.mkdir(parents=True, exist_ok=True)
+        target.rmdir()  # it is empty; Windows renames onto no folder at all
+        (Path(scratch) / layout.path).rename(target)
 
 
-def move_into_place(name: str, scratch: Path, data: Path) -> None:
-    path = LAYOUTS[name].path
-    target = data / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():  # damaged, and ours: the manifest says so
-        os.replace(target, scratch / f"{name}-damaged")
-    os.replace(scratch / name / path, target)
+def wait_for(lock: filelock.FileLock, data: Path) -> None:
+    """Get the lock, which the system gives back for whoever is killed.
+
+    Raises Problem when another run keeps it, and OSError when the folder cannot be written.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    try:
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=0)
+            return
+        print(f"waiting for another run that lays out {data}", flush=True)
+        lock.acquire(timeout=WAIT_S)
+    except filelock.Timeout as error:
+        raise Problem(
+            f"another run has been laying out {data} for {WAIT_S} s: "
+            "wait for it or end it, then run this again."
+        ) from error
 
 
 def lay_out(names: list[str], data: Path) -> None:
-    """Write the named layouts that are not below `data` yet. Raises Problem."""
+    """Write the named layouts that are not below `data` yet. Raises Problem and OSError."""
     if not find_missing(names, data):  # needs no lock, so it works in a read-only checkout too
         return
-    data.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(data / ".lay_out.lock")
+    wait_for(lock, data)
     try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        print(f"waiting for another run that lays out {data}", flush=True)
-        lock.acquire()
-    with lock:
         for leftover in data.glob(".lay_out-*"):  # of a run that was killed
             shutil.rmtree(leftover)
-        if missing := find_missing(names, data):
-            write_missing(missing, data)
-
-
-def write_missing(names: list[str], data: Path) -> None:
-    needed = sum(LAYOUTS[name].megabytes for name in names)
-    if free_megabytes(data) < needed:
-        raise disk_full(data, needed)
-    for file in ALL_IDX_FILES:
-        read_embedded(file)  # a damaged file is found here, not by every worker
-    read_plays()
-    print(f"laying out in {data}: {', '.join(names)} ({needed} MB)", flush=True)
-    # spawn: forking a process that has threads can deadlock, and the libraries start threads.
-    workers = ProcessPoolExecutor(
-        max_workers=2,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=start_worker,
-    )
-    with tempfile.TemporaryDirectory(dir=data, prefix=".lay_out-") as scratch, workers:
-        try:
-            jobs = {workers.submit(write_one, name, Path(scratch)): name for name in names}
-            for done, job in enumerate(as_completed(jobs), start=1):
-                seconds = job.result()
-                move_into_place(jobs[job], Path(scratch), data)
-                print(f"  {done} of {len(names)}: {jobs[job]} ({seconds:.1f} s)", flush=True)
-        except BaseException as error:
-            # Each library has an exception of its own for a full disk.
-            full = free_megabytes(data) < max(LAYOUTS[name].megabytes for name in names)
-            for worker in multiprocessing.active_children():
-                worker.kill()
-            if full and isinstance(error, Exception):
-                raise disk_full(data, needed) from error
-            if isinstance(error, BrokenProcessPool):
-                raise Problem(
-                    "a worker was killed, perhaps for want of memory: run this again."
-                ) from error
-            raise
-
-
-def free_megabytes(folder: Path) -> int:
-    return shutil.disk_usage(folder).free // 10**6
-
-
-def disk_full(data: Path, needed: int) -> Problem:
-    return Problem(
-        f"the disk that holds {data} is full: {needed} MB are needed and "
-        f"{free_megabytes(data)} MB are free, so free some space and run this again."
-    )
-
-
-@contextlib.contextmanager
-def explaining_the_disk(data: Path):
-    """Raises Problem in place of the body's OSError, where the disk of `data` is the reason."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            needed = sum(layout.megabytes for layout in LAYOUTS.values())
-            raise disk_full(data, needed) from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise Problem(
-                f"{data} cannot be written to: choose another folder with --data."
-            ) from error
-        raise
+        missing = find_missing(names, data)
+        for number, name in enumerate(missing, start=1):
+            print(f"laying out in {data}: {number} of {len(missing)}, {name}", flush=True)
+            write_one(name, data)
+    finally:
+        lock.release()
 
 
 def names_to_write(names: list[str], installed: bool) -> list[str]:
@@ -426,16 +303,13 @@ def names_to_write(names: list[str], installed: bool) -> list[str]:
 
     Raises Problem where a library is not installed, unless `installed` passes over it.
     """
-    chosen = [name for name in LAYOUTS if not names or name in names]
-    absent = {
-        name: LAYOUTS[name].package
-        for name in chosen
-        if LAYOUTS[name].package and not importlib.util.find_spec(LAYOUTS[name].package)
-    }
+    chosen = names or list(LAYOUTS)
+    needed = {name: LAYOUTS[name].package for name in chosen}
+    absent = {p for p in needed.values() if p and not importlib.util.find_spec(p)}
     if absent and not installed:
-        packages = " and ".join(sorted({p.replace("_", "-") for p in absent.values()}))
+        packages = " and ".join(sorted(absent)).replace("_", "-")
         raise Problem(f"{packages} must be installed first: {INSTALL}.")
-    return [name for name in chosen if name not in absent]
+    return [name for name in chosen if needed[name] not in absent]
 
 
 def main() -> None:
@@ -448,13 +322,14 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.layouts) - set(LAYOUTS):
         parser.error(f"unknown layout {', '.join(unknown)}: choose from {', '.join(LAYOUTS)}")
-    # A worker that is killed leaves its semaphores to Python's tracker, which would say so.
-    os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # or newer CPUs make TensorFlow log
     try:
-        with explaining_the_disk(arguments.data):
-            lay_out(names_to_write(arguments.layouts, arguments.installed), arguments.data)
+        lay_out(names_to_write(arguments.layouts, arguments.installed), arguments.data)
     except Problem as problem:
         sys.exit(f"lay_out: {problem}")
+    except OSError as error:  # a full disk, a folder of somebody else
+        sys.exit(f"lay_out: {error}: free some space, or choose another folder with --data.")
     except KeyboardInterrupt:
         sys.exit("lay_out: interrupted; run it again to finish.")
 

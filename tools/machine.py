@@ -31,8 +31,11 @@ LIBRARIES = (
 
 
 def processor() -> str:
-    """The name of the processor, as Linux or else Python tells it."""
-    with contextlib.suppress(OSError):
+    """The name of the processor, as the system tells it: of any Mac, Python says "arm"."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        if platform.system() == "Darwin":
+            ask = ["sysctl", "-n", "machdep.cpu.brand_string"]
+            return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()

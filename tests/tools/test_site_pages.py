@@ -65,48 +65,51 @@ def test_a_run_is_recorded_when_every_cell_ran_and_passed(run_and_record, tiny, 
     assert done.returncode == 1 and still == recorded
 
 
-def test_a_lesson_that_changed_since_says_so(monkeypatch):
-    digest = lessons.digest(lessons.read_notebook("grain"))
-    figures = {"passed": 5, "skipped": 1, "seconds": 61.2, "date": "2026-11-22"}
-    figures |= {"versions": {"jax": "0.10.2"}}
-    run = {"grain": figures | {"digest": digest}}
-    found = [("A machine, no GPU", "Python 3.11", run)]
-    monkeypatch.setattr(site_pages, "runs", lambda: found)
+@pytest.fixture
+def recorded(monkeypatch):
+    """Let the site find these runs, each a machine, a Python and what it says of the lessons."""
+    return lambda *found: monkeypatch.setattr(site_pages, "runs", lambda: found)
+
+
+def figures(name: str, **others) -> dict[str, dict]:
+    """What a run has recorded of a lesson as it is, or with other figures."""
+    said = {"passed": 5, "skipped": 1, "seconds": 61.2, "date": "2026-11-22"}
+    digest = lessons.digest(lessons.read_notebook(name))
+    return {name: said | {"versions": {"jax": "0.10.2"}, "digest": digest} | others}
+
+
+def test_a_lesson_says_where_it_passed_and_whether_it_changed_since(recorded):
+    machine, gpu = ("A machine, no GPU", "Python 3.11"), ("A GPU", "Python 3.11")
+    recorded((*machine, figures("grain")))
     said = "on 2026-11-22: 5 cells hold with Python 3.11 and JAX 0.10.2 on A machine, no GPU; "
     assert f"**Checked** {said}1 wait for a GPU." in site_pages.line("grain")
+    assert "Not checked yet" in site_pages.line("many_devices")
     tables = "\n".join(site_pages.checked())
     assert "notebooks/grain.ipynb) | 5, 1 skipped, 61 s, <time>2026-11-22</time> |" in tables
     assert tables.count("not yet |") == len(lessons.names()) - 1
     assert "No run on a GPU is recorded yet" in tables
 
-    run["grain"]["digest"] = "of another notebook"
+    changed = figures("grain", digest="of another notebook")
+    recorded((*machine, changed))
     assert "on 2026-11-22, before its last change: 5 cells" in site_pages.line("grain")
-    text = "\n".join(site_pages.checked())
-    assert "of 1 lessons passed with Python 3.11, the last of them on <time>2026-11-22" in text
-    assert "| lesson |" not in text, "no lesson ran there in its present form"
-    run["pytorch_dataloader"] = figures | {
-        "digest": lessons.digest(lessons.read_notebook("pytorch_dataloader"))
-    }
+    tables = "\n".join(site_pages.checked())
+    assert "of 1 lessons passed with Python 3.11, the last of them on <time>2026-11-22" in tables
+    assert "| lesson |" not in tables, "no lesson ran there in its present form"
+    recorded((*machine, changed | figures("pytorch_dataloader")))
     assert "2026-11-22</time>, changed since |" in "\n".join(site_pages.checked())
-    del run["pytorch_dataloader"]
 
-    older = {"grain": figures | {"digest": digest, "date": "2026-11-01"}}
-    found.append(("A GPU", "Python 3.11", older))  # what holds for the page comes first
-    assert "on 2026-11-01: 5 cells hold with Python 3.11 and JAX 0.10.2 on A GPU" in (
-        site_pages.line("grain")
-    )
-    found.append(("Another, no GPU", "Python 3.13", run | {"grain": older["grain"]}))
-    assert "Python 3.13" in site_pages.line("grain"), "of the same day the newest Python counts"
+    older = figures("grain", date="2026-11-01")  # what holds for the page comes first
+    recorded((*machine, changed), (*gpu, older))
+    said = "on 2026-11-01: 5 cells hold with Python 3.11 and JAX 0.10.2 on A GPU"
+    assert said in site_pages.line("grain")
     assert "No run on a GPU" not in "\n".join(site_pages.checked())
-    assert "Not checked yet" in site_pages.line("many_devices")
+    recorded((*machine, changed), (*gpu, older), ("Another, no GPU", "Python 3.13", older))
+    assert "Python 3.13" in site_pages.line("grain"), "of the same day the newest Python counts"
 
 
-def test_the_pythons_of_a_machine_stand_side_by_side(monkeypatch):
-    digest = lessons.digest(lessons.read_notebook("grain"))
-    figures = {"passed": 5, "skipped": 0, "seconds": 60, "date": "2026-11-22", "digest": digest}
-    run = {"grain": figures | {"versions": {"jax": "0.10.2"}}}
-    found = [("A machine, no GPU", f"Python 3.{minor}", run) for minor in (11, 13)]
-    monkeypatch.setattr(site_pages, "runs", lambda: found)
+def test_the_pythons_of_a_machine_stand_side_by_side(recorded):
+    run = figures("grain", seconds=60)
+    recorded(*(("A machine, no GPU", f"Python 3.{minor}", run) for minor in (11, 13)))
     page = "\n".join(site_pages.checked())
     assert page.count("## A machine, no GPU") == 1
     assert "| lesson | Python 3.11 | Python 3.13 |" in page
@@ -114,16 +117,11 @@ def test_the_pythons_of_a_machine_stand_side_by_side(monkeypatch):
 
 
 def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
-    def figures(name, differ):
-        digest = lessons.digest(lessons.read_notebook(name))
-        return {"passed": 30, "differ": differ, "digest": digest}
-
-    run = {name: figures(name, {}) for name in lessons.in_order()}
-    record = {
-        "published": "2026-08-19",
-        "versions": {"python": "3.13", "jax": "0.7.2"},
-        "lessons": run,
-    }
+    run = {}
+    for name in lessons.in_order():
+        run |= figures(name, passed=30, differ={})
+    versions = {"python": "3.13", "jax": "0.7.2"}
+    record = {"published": "2026-08-19", "versions": versions, "lessons": run}
     monkeypatch.setattr(site_pages, "COLAB", tmp_path / "cpu.json")
 
     def said():
@@ -133,7 +131,7 @@ def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
     count = len(run)
     assert said().endswith(f"without a GPU, {count} of {count} lessons hold whole.")
     assert "published on 2026-08-19 (Python 3.13, JAX 0.7.2)" in said()
-    run["grain"] = figures("grain", {"import grain": "ValueError"})
+    run["grain"]["differ"] = {"import grain": "ValueError"}
     del run["many_devices"]
     run["dlpack_zero_copy"]["digest"] = "of another notebook"
     assert said().endswith(
@@ -157,59 +155,55 @@ def test_the_line_stands_below_the_box_and_all_else_stays_as_it_is(name):
 
 
 @pytest.fixture
-def folded(tiny, monkeypatch):
-    """The tiny lesson with a proof, a proof for a GPU and a solution, as the site folds them."""
-    cells = [
-        code("# @title Proof: it is 1\nassert 1", metadata={"tags": ["proof"]}),
-        code("# @title Proof: it is fast", metadata={"tags": ["proof", "requires-gpu"]}),
-        code("# @title Show the solution\nprint(2)", metadata={"tags": ["exercise"]}),
-        code("print(3)"),
-    ]
-    tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
+def shown(tiny):
+    """Store the cells as the tiny lesson, and give them as the site folds them."""
 
-    def fold(*recorded):
-        monkeypatch.setattr(site_pages, "runs", lambda: recorded)
-        shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
-        return shown.cells
+    def show(*cells):
+        tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[*cells])))
+        folded = site_pages.with_folds(tiny.read_text(), "tiny")
+        return nbformat.reads(folded, as_version=4).cells
 
-    return fold
+    return show
 
 
-def run_of_tiny(machine, digest=None):
-    digest = digest or lessons.digest(lessons.read_notebook("tiny"))
-    return machine, "Python 3.13", {"tiny": {"digest": digest}}
+def tagged(source: str, *tags: str, outputs=()):
+    return code(source, metadata={"tags": [*tags]}, outputs=[*outputs])
 
 
 def prompts(cells):
     return [cell.metadata.get("mystnb", {}).get("code_prompt_show") for cell in cells]
 
 
-def test_a_proof_is_folded_to_its_title_and_says_that_it_holds(folded):
-    proof, for_gpu, solution, shown = folded(run_of_tiny("A machine, no GPU"))
-    assert prompts([proof, for_gpu, solution, shown]) == [
-        "✓ Holds: it is 1",
-        "Not run on a GPU yet: it is fast",
-        "Show the solution",
-        None,
-    ]
-    assert proof.source == "assert 1" and solution.source == "print(2)"
-    assert proof.metadata.tags == ["proof", "holds", "hide-cell"]
-    assert for_gpu.metadata.tags == ["proof", "requires-gpu", "hide-cell"]
+@pytest.mark.parametrize(
+    ("machine", "digest", "said"),
+    [
+        ("A machine, no GPU", None, ["✓ Holds: it is 1", "Not run on a GPU yet: it is fast"]),
+        ("NVIDIA H200", None, ["✓ Holds: it is 1", "✓ Holds: it is fast"]),
+        ("A machine, no GPU", "of another", ["Changed since its last recorded run: it is 1"]),
+        (None, None, ["Changed since its last recorded run: it is 1"]),
+    ],
+)
+def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(
+    shown, recorded, machine, digest, said
+):
+    cells = (
+        tagged("# @title Proof: it is 1\nassert 1", "proof"),
+        tagged("# @title Proof: it is fast", "proof", "requires-gpu"),
+        tagged("# @title Show the solution\nprint(2)", "exercise"),
+        tagged("print(3)"),
+    )
+    recorded()
+    shown(*cells)  # stores the notebook that the record is of
+    if machine:
+        run = figures("tiny", **({"digest": digest} if digest else {}))
+        recorded((machine, "Python 3.13", run))
+    proof, for_gpu, solution, plain = shown(*cells)
+    assert prompts([proof, for_gpu])[: len(said)] == said
+    assert ("holds" in proof.metadata.tags) == said[0].startswith("✓")
+    assert proof.source == "assert 1" and "hide-cell" in proof.metadata.tags
+    assert prompts([solution, plain]) == ["Show the solution", None]
     assert solution.metadata.mystnb.code_prompt_hide == "Hide the solution"
-    assert "tags" not in shown.metadata and shown.source == "print(3)"
-
-
-def test_a_proof_for_a_gpu_holds_where_a_gpu_has_run_it(folded):
-    cells = folded(run_of_tiny("NVIDIA H200"))
-    assert prompts(cells)[:2] == ["✓ Holds: it is 1", "✓ Holds: it is fast"]
-
-
-@pytest.mark.parametrize("digest", [None, "of another notebook"])
-def test_a_proof_has_no_mark_where_no_record_is_of_this_notebook(folded, digest):
-    records = [run_of_tiny("A machine, no GPU", digest)] if digest else []
-    proof, *_ = folded(*records)
-    assert prompts([proof]) == ["Changed since its last recorded run: it is 1"]
-    assert "holds" not in proof.metadata.tags
+    assert solution.source == "print(2)"
 
 
 @pytest.mark.parametrize(
@@ -224,13 +218,11 @@ def test_a_proof_has_no_mark_where_no_record_is_of_this_notebook(folded, digest)
         ("%%writefile a.py\nimport jax", None),
     ],
 )
-def test_imports_and_the_dataset_are_folded_with_what_they_print(tiny, source, title):
-    cell = code(source, metadata={"tags": ["setup"]}, outputs=printed("1"))
-    tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
-    shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
-    assert prompts(shown.cells) == [title]
-    assert shown.cells[0].metadata.tags == ["setup", *["hide-cell"] * bool(title)]
-    assert shown.cells[0].source == source
+def test_imports_and_the_dataset_are_folded_with_what_they_print(shown, source, title):
+    cells = shown(tagged(source, "setup", outputs=printed("1")))
+    assert prompts(cells) == [title]
+    assert cells[0].metadata.tags == ["setup", *["hide-cell"] * bool(title)]
+    assert cells[0].source == source
 
 
 F_AND_G = "A = 1\n\n\ndef f():\n    pass\n\n\nclass G:\n    pass"
@@ -250,12 +242,10 @@ DRAWN = [nbformat.v4.new_output("display_data", data={"image/png": "AA=="})]
         ("x = 1", ["setup"], [], None),
     ],
 )
-def test_a_folded_cell_is_called_by_what_it_defines_or_makes(tiny, source, tags, outputs, title):
-    cell = code(source, metadata={"tags": [*tags, "hide-input"]}, outputs=outputs)
-    tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])))
-    shown = nbformat.reads(site_pages.with_folds(tiny.read_text(), "tiny"), as_version=4)
-    assert prompts(shown.cells) == [title]
-    assert shown.cells[0].metadata.tags == [*tags, "hide-input"]
+def test_a_folded_cell_is_called_by_what_it_defines_or_makes(shown, source, tags, outputs, title):
+    cells = shown(tagged(source, *tags, "hide-input", outputs=outputs))
+    assert prompts(cells) == [title]
+    assert cells[0].metadata.tags == [*tags, "hide-input"]
 
 
 def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
@@ -280,13 +270,12 @@ def test_no_script_holds_up_a_page_and_its_options_stand_in_it():
 
 
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
-    trap = code("boom()", metadata={"tags": ["trap"]}, outputs=printed("TypeError: no\n"))
     notebook = nbformat.v4.new_notebook(
         cells=[
             text("# Title\n\nBefore.\n\n## Do not\n\nThe cause."),
             code("x = 1"),
             text("More of it."),
-            trap,
+            tagged("boom()", "trap", outputs=printed("TypeError: no\n")),
             text("The fix.\n\n### Another matter\n\nNothing of it."),
             code("y = 1"),
         ]
@@ -295,13 +284,16 @@ def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
     assert told == [("Do not", "TypeError: no", "The cause.\n\nMore of it.\n\nThe fix.")]
 
 
-def test_troubleshooting_tells_every_trap_of_the_lessons():
+def test_troubleshooting_tells_every_trap_of_the_lessons_and_each_section_once():
     page = "\n\n".join(site_pages.traps())
     for name in lessons.names():
         for cell in lessons.code_cells(lessons.read_notebook(name)):
             if "trap" in lessons.tags(cell):
                 message = "".join(output.get("text", "") for output in cell.outputs).strip()
                 assert message in page
+    for part in page.split("\n\n## "):
+        headings = re.findall(r"^### (.+)$", part, re.MULTILINE)
+        assert len(headings) == len(set(headings))
 
 
 @pytest.mark.parametrize(
@@ -346,13 +338,6 @@ def test_a_message_in_the_table_of_troubles_stands_in_the_lesson():
         assert message in json.dumps(lessons.read_notebook(name)), message
 
 
-def test_a_section_with_two_traps_is_told_once():
-    page = "\n\n".join(site_pages.traps())
-    for part in page.split("\n\n## "):
-        headings = re.findall(r"^### (.+)$", part, re.MULTILINE)
-        assert len(headings) == len(set(headings))
-
-
 def test_every_word_of_the_glossary_leads_to_where_it_is_shown():
     glossary = (lessons.ROOT / "pages" / "glossary.md").read_text()
     entries = re.findall(
@@ -362,5 +347,3 @@ def test_every_word_of_the_glossary_leads_to_where_it_is_shown():
     assert [word for word, text in entries if "](" not in text] == []
     words = [word.lower() for word, _ in entries]
     assert words == sorted(words)
-    missing = {"pytree", "trace", "compile", "tfrecord", "element", "ragged", "stateless"}
-    assert missing < set(words)

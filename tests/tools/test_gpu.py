@@ -1,0 +1,86 @@
+"""tools/gpu.sh, with a `python` that only writes down how it is called: there is no GPU here."""
+
+import os
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from tools import lessons
+
+CALLED = """#!/bin/sh
+echo "$*" >> called
+case "$*" in *require-gpu*broken*) echo differs; exit 1;; *execute*raises*) exit 1;; esac
+"""
+CHECK = "-m pytest --nbval --require-gpu -v --color=no "
+
+
+@pytest.fixture
+def gpu(tmp_path):
+    """A folder with three lessons, of which the first is a loader; run the script in it."""
+    for folder in ("tools", "bin", "notebooks", "checked", "benchmarks/results"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(lessons.ROOT / "tools/gpu.sh", tmp_path / "tools")
+    for name, text in {"a_loader": '"tuned-pipeline"', "broken": "{}", "raises": "{}"}.items():
+        (tmp_path / f"notebooks/{name}.ipynb").write_text(text)
+    (tmp_path / "checked/h200.json").touch()
+    (tmp_path / "checked/.h200.json.lock").touch()
+    (tmp_path / "bin/python").touch(0o755)
+
+    def run(*arguments, python=CALLED):
+        (tmp_path / "bin/python").write_text(python)
+        done = subprocess.run(
+            [tmp_path / "tools/gpu.sh", *arguments],
+            env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        called = tmp_path / "called"
+        return done, called.read_text().splitlines()[1:] if called.exists() else []
+
+    return run
+
+
+def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
+    done, called = gpu()
+    assert called == [
+        f"{CHECK}notebooks/a_loader.ipynb",
+        "tools/execute.py a_loader",
+        f"{CHECK}--record notebooks/a_loader.ipynb",
+        f"{CHECK}notebooks/broken.ipynb",
+        f"{CHECK}notebooks/raises.ipynb",
+        "tools/execute.py raises",
+        "benchmarks/bench.py a_loader",
+    ]
+    failures = [line for line in done.stdout.splitlines() if line.startswith("gpu: ")]
+    assert done.returncode == 1
+    assert failures == [
+        "gpu: broken does not pass here, and nothing of it was stored.",
+        "gpu: raises does not run or pass with what is stored here.",
+    ]
+    with tarfile.open(tmp_path / "gpu.tar.gz") as packed:
+        names = {member.name for member in packed if member.isfile()}
+        report = packed.extractfile("gpu_report.txt").read().decode()
+    assert report.splitlines() == ["differs", *failures]
+    notebooks = {f"notebooks/{name}.ipynb" for name in ("a_loader", "broken", "raises")}
+    assert names == {*notebooks, "checked/h200.json", "gpu_report.txt"}
+
+
+def test_in_parts_and_without_the_benchmark(gpu):
+    done, called = gpu("--no-bench", "a_loader")
+    assert (done.returncode, len(called), called[1]) == (0, 3, "tools/execute.py a_loader")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "python", "status", "sentence"),
+    [
+        (["no_such"], CALLED, 2, "gpu: there is no lesson no_such: choose from a_loader broken "),
+        ([], "#!/bin/sh\necho 1; echo no CUDA; exit 1", 1, "gpu: JAX sees no GPU here (no CUDA): "),
+    ],
+)
+def test_it_ends_early_in_one_sentence(gpu, arguments, python, status, sentence):
+    done, called = gpu(*arguments, python=python)
+    assert (done.returncode, done.stdout, called) == (status, "", [])
+    assert done.stderr.startswith(sentence) and done.stderr.count("\n") == 1

@@ -1,0 +1,72 @@
+"""The files of a machine: runs that store at once lose nothing, and a failure spoils nothing."""
+
+import platform
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tools import files, lessons, machine
+
+
+def test_two_that_store_at_once_lose_nothing(tmp_path):
+    file, both = tmp_path / "results/cpu.json", threading.Barrier(2)
+
+    def store(who: str) -> None:
+        """Ten names, so slowly that the other has time to store too."""
+        both.wait()
+        for number in range(10):
+
+            def change(content, name=f"{who} {number}"):
+                time.sleep(0.02)
+                return content | {name: True}
+
+            machine.update(file, change)
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(store, ("one", "two")))
+    assert machine.read(file).keys() == {f"{who} {n}" for who in ("one", "two") for n in range(10)}
+
+
+def test_a_failure_leaves_the_file_as_it_was(tmp_path):
+    file = tmp_path / "cpu.json"
+    file.write_text("whole")
+    with pytest.raises(KeyboardInterrupt), files.replacing(file) as scratch:
+        scratch.write_text("half")
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["cpu.json"]
+    assert file.read_text() == "whole"
+
+
+def test_two_macs_with_as_many_cores_have_a_file_each(tmp_path, monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "processor", lambda: "arm")
+    monkeypatch.setattr(machine.psutil, "cpu_count", lambda: 10)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    sysctl = tmp_path / "sysctl"
+    sysctl.touch(0o755)
+    found = set()
+    for name in ("Apple M1 Pro", "Apple M4"):
+        sysctl.write_text(f'#!/bin/sh\n[ "$*" = "-n machdep.cpu.brand_string" ] && echo "{name}"\n')
+        found.add(machine.path(Path(), "cpu").name)
+    assert found == {"apple-m1-pro-10-cores.json", "apple-m4-10-cores.json"}
+    sysctl.write_text("#!/bin/sh\nexit 1\n")
+    assert machine.processor() == "arm"
+
+
+def test_damaged_results_are_named(tmp_path):
+    path = tmp_path / "cpu.json"
+    assert machine.read(path) == {}
+    path.write_text("{")
+    with pytest.raises(lessons.Problem, match=r"cpu\.json is not JSON: restore it"):
+        machine.read(path)
+
+
+def test_full_disk_is_named(python, mounted, tmp_path):
+    full = mounted("-t tmpfs -o size=64k tmpfs", tmp_path)
+    code = "import pathlib, sys; from tools import machine;"
+    code += "machine.update(pathlib.Path(sys.argv[1], 'cpu.json'), lambda _: {'x': 'y' * 10**6})"
+    done = python("-c", code, tmp_path, prefix=full, cwd=lessons.ROOT)
+    assert "cpu.json cannot be written: No space left on device." in done.stderr
