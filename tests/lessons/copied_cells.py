@@ -1,22 +1,31 @@
-"""A rewritten lesson in a process of its own: its cells on data that is not its own."""
+"""What a reader copies from a lesson, in a process of its own, on data that is not the lesson's.
 
+A lesson that hands out more than pipelines has a module NAME_checks.py beside this one. Each check
+in it is seen to refuse a copy that is broken in one place.
+"""
+
+import importlib
 import tempfile
+import traceback
+import types
 from pathlib import Path
+from unittest import mock
+
+import hypothesis_cases
+import pytest
 
 from benchmarks import contract
 from benchmarks import lesson as in_process
 from benchmarks.contract import Refused
 from tools import lessons
 
-from . import cases
 
-
-class CarryOver(in_process.Lesson):
+class CopiedCells(in_process.Lesson):
     """A lesson with its setup, its pipelines and all else that a reader copies."""
 
     run = in_process.PIPELINES | {"copy"}
 
-    def check_carry_over(self) -> list[str]:
+    def check_pipelines(self) -> list[str]:
         """Raises Refused if a pipeline breaks a promise. Returns the tags of those it tried."""
         dataset_of, tried = self.names.get("dataset_of"), []
         if "short-answer" in self.tags and self.has_short_answer():
@@ -28,7 +37,7 @@ class CarryOver(in_process.Lesson):
             tuned = self.names["tuned_batches"]
             for case in contract.CASES:
                 contract.check_case(tuned, case, dataset_of)
-            cases.run(tuned, dataset_of)
+            hypothesis_cases.run(tuned, dataset_of)
             if contract.takes_dataset(tuned):
                 contract.check_views(tuned, dataset_of)
             tried.append("tuned-pipeline")
@@ -36,14 +45,6 @@ class CarryOver(in_process.Lesson):
             with tempfile.TemporaryDirectory() as folder:
                 contract.check_files(self.names["file_batches"], Path(folder))
             tried.append("files-pipeline")
-        if "text_batches" in self.names:
-            contract.check_text(self.names["text_batches"])
-            tried.append("text_batches")
-        if "shuffled_stream" in self.names:
-            from .huggingface_stream import check_shards
-
-            check_shards(self.names["shuffled_stream"])
-            tried.append("shuffled_stream")
         for name in ("decode_crop", "fast_crop"):
             if name in self.names:
                 contract.check_decoder(self.names[name])
@@ -53,15 +54,51 @@ class CarryOver(in_process.Lesson):
             tried.append("store_smaller")
         return tried
 
-    def break_cell(self, defines: str, old: str, new: str) -> None:
-        """Run the cell that defines a function or class again, with one replacement in it."""
-        from IPython.core.interactiveshell import InteractiveShell
 
+class CheckedCells(CopiedCells):
+    """The same, with the checks in NAME_checks.py: functions check_…(names).
+
+    `names`: what the cells define. A check raises Refused, or whatever a cell raises.
+    """
+
+    def __init__(self, name: str, copies: int = 1):
+        super().__init__(name, copies)
+        self.checks = importlib.import_module(f"{name}_checks")
+        if hasattr(self.checks, "prepare"):
+            self.checks.prepare(self.names)
+
+    def attempt(self, check: str) -> None:
+        """Call a check. Raises Refused, whatever is raised, with the input that was found."""
+        try:
+            getattr(self.checks, check)(self.names)
+        except Exception as error:
+            said = f"{error}"
+            if not isinstance(error, Refused):
+                frames = traceback.extract_tb(error.__traceback__)
+                where = [frame.name for frame in frames if frame.filename == self.checks.__file__]
+                said = f"{where[-1]} raises {type(error).__name__}: {error}"
+            raise Refused(" ".join([said, *getattr(error, "__notes__", ())])) from error
+
+    def attempt_broken(self, check: str, defines: str, old: str, new: str) -> None:
+        """Call a check while the cell that defines a function or class has one replacement in it.
+
+        The first input that is refused will do: no smaller one is looked for.
+        """
         cells = lessons.code_cells(lessons.read_notebook(self.name))
         heads = f"def {defines}(", f"class {defines}:"
         [source] = [c.source for c in cells if any(head in c.source for head in heads)]
         assert source.count(old) == 1, f"{defines} has no {old}"
-        InteractiveShell.instance().run_cell(source.replace(old, new)).raise_error()
+        self._run_cell(source.replace(old, new))
+        try:
+            with mock.patch.object(hypothesis_cases, "SHRINK", False):
+                self.attempt(check)
+        finally:
+            self._run_cell(source)
+
+    def _run_cell(self, source: str) -> None:
+        from IPython.core.interactiveshell import InteractiveShell
+
+        InteractiveShell.instance().run_cell(source).raise_error()
 
 
 def refusal(said, call, kind=ValueError) -> str:
@@ -78,3 +115,13 @@ def refusal(said, call, kind=ValueError) -> str:
     if "\n" in message:
         raise Refused(f"{said}: says more than a sentence: {message}")
     return message
+
+
+def checks_of(module: types.ModuleType) -> list[str]:
+    return [name for name in vars(module) if name.startswith("check_")]
+
+
+def assert_refused(lesson, check: str, defines: str, old: str, new: str, sentence: str) -> None:
+    """The check refuses, with this sentence, a copy that has `new` in place of `old`."""
+    with pytest.raises(Refused, match=sentence):
+        lesson.call("attempt_broken", check, defines, old, new)
