@@ -1,16 +1,16 @@
 """What a reader copies from the lesson on tf.data works on other elements, sequences and rows."""
 
 import pytest
+import tf_data_to_numpy_checks
 from copied_cells import assert_refused, checks_of
-from tf_data_to_numpy_checks import TfDataToNumpy as CELLS
 
 # The check, the function, what it says, what is put in its place, what the check says then.
 BROKEN = [
-    ("check_structures", "numpy_batches", "(held != leaf).any()", "False", "goes through"),
-    ("check_structures", "numpy_batches", "return held", "return leaf", "JAX holds"),
-    ("check_structures", "numpy_batches", '"NoneTensorSpec()"', '"no"', "raises ValueError"),
+    ("check_refused", "numpy_batches", "(held != leaf).any()", "False", "goes through"),
+    ("check_whole", "numpy_batches", "return held", "return leaf", "JAX holds"),
+    ("check_whole", "numpy_batches", '"NoneTensorSpec()"', '"no"', "raises ValueError"),
     (
-        "check_structures",
+        "check_whole",
         "numpy_batches",
         "if element is None and iterator is None:",
         "if False:",
@@ -46,18 +46,19 @@ BROKEN = [
         "processes lack 20 of the 30 rows",
     ),
     (
-        "check_inputs",
+        "check_fixed_lengths",
         "token_batches",
         'padded_shapes={"tokens": [None], "mask": [None]},',
         "",
         "fixed length=100: batches of",
     ),
-    ("check_inputs", "numpy_batches", "iterator or dataset", "dataset", "an iterator gives"),
+    ("check_iterator", "numpy_batches", "iterator or dataset", "dataset", "an iterator gives"),
+    ("check_inputs", "token_batches", "{*map(int, bounds)}", "set(bounds)", "raises TypeError"),
     ("check_inputs", "stream_of", "start < 0", "False", "'start': -1}: goes through"),
 ]
 
 
-@pytest.mark.parametrize("check", checks_of(CELLS))
+@pytest.mark.parametrize("check", checks_of(tf_data_to_numpy_checks))
 def test_copied_cells_carry_over(lesson, check):
     lesson.call("attempt", check)
 

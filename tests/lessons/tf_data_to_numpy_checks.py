@@ -8,8 +8,9 @@ import collections
 import hypothesis
 import hypothesis_cases
 import numpy as np
-from copied_cells import CopiedCells, refusal
+from copied_cells import refusal
 from hypothesis import strategies as st
+from hypothesis_cases import tried
 
 from benchmarks import contract
 from benchmarks.contract import Refused
@@ -66,91 +67,6 @@ def kinds_in(tree) -> list[str]:
     return found
 
 
-class TfDataToNumpy(CopiedCells):
-    """What a reader copies from the lesson on tf.data."""
-
-    def check_structures(self) -> None:
-        """Raises Refused unless each structure arrives as it is, or is refused by a leaf's name."""
-        names = self.names
-
-        @hypothesis_cases.tried(1, tree=trees(LEAVES), elements=st.integers(0, 3))
-        def whole(tree, elements):
-            hypothesis.assume(kinds_in(tree))
-            check_whole(names, tree, elements)
-
-        @hypothesis_cases.tried(1, tree=trees(LEAVES | WRONG))
-        def refused(tree):
-            hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
-            check_refused(names, tree)
-
-    def check_tokens(self) -> None:
-        """Raises Refused unless each sequence comes once, with the right mask, in few shapes."""
-
-        @hypothesis_cases.tried(
-            4,
-            lengths=st.lists(st.integers(0, 40), max_size=40),
-            bounds=st.lists(st.integers(1, 40), min_size=1, max_size=4),
-            positions=st.integers(1, 200),
-            dtype=st.sampled_from(["int32", "int64", "uint16"]),
-        )
-        def check(lengths, bounds, positions, dtype):
-            check_tokens(self.names, lengths, bounds, positions, dtype)
-
-    def check_streams(self) -> None:
-        """Raises Refused if `stream_of` breaks a promise of the contract's streams."""
-        tf, stream_of = self.names["tf"], self.names["stream_of"]
-
-        def tuned_batches(images, labels, batch_size, seed, *position, **others):
-            tensors = tf.constant(images), tf.constant(labels)
-
-            def read(epoch, row):
-                return tuple(tf.gather(tensor, row) for tensor in tensors)
-
-            given = len(images), read, batch_size, seed
-            return stream_of(*given, *position, **others).as_numpy_iterator()
-
-        for case in (*contract.CASES, contract.Case(20_000, 128, processes=4, start=300)):
-            contract.check_case(tuned_batches, case)
-        hypothesis_cases.run(tuned_batches, share=16)
-
-    def check_inputs(self) -> None:
-        """Raises Refused unless fixed lengths are padded, and bad arguments get one ValueError."""
-        check_fixed_lengths(self.names)
-        check_iterator(self.names)
-        tf, dataset = self.names["tf"], self.names["tf"].data.Dataset
-        token_batches, stream_of = self.names["token_batches"], self.names["stream_of"]
-        ragged = tf.ragged.constant([[1], [2, 3], []], tf.int32)
-        rows = dataset.from_tensor_slices(ragged)
-        for bounds in ([4, 2], (4.0, 2.0), np.array([4, 2]), {2, 4}):
-            batches = [*token_batches(rows, bounds, 8).as_numpy_iterator()]
-            shapes = [batch["tokens"].shape for batch in batches]
-            if shapes != [(4, 2)]:
-                raise Refused(f"{bounds!r} gives batches of {shapes}.")
-        records = {
-            "dict": rows.map(lambda row: {"tokens": row}),
-            "pair": rows.map(lambda row: (row, row)),
-            "sparse": dataset.from_tensors(tf.sparse.eye(2)),
-            "scalar": dataset.range(3),
-            "matrix": dataset.from_tensors(tf.zeros((2, 2))),
-        }
-        for name, elements in records.items():
-            refusal(name, lambda e=elements: token_batches(e, [4], 8))
-        given = {"count": 10, "read": lambda epoch, row: row, "batch_size": 4, "seed": 0}
-        for wrong in (
-            {"start": -1},
-            {"batch_size": 0},
-            {"batch_size": -2},
-            {"batch_size": 11},
-            {"count": -3},
-            {"processes": 0},
-            {"processes": -1},
-            {"processes": 3},
-            {"process": 2, "processes": 2},
-            {"process": -1, "processes": 2},
-        ):
-            refusal(wrong, lambda w=wrong: stream_of(**given | w))
-
-
 def check_fixed_lengths(names) -> None:
     """Lengths that the dataset knows beforehand are padded to the bound too."""
     for count, length in ((10, 100), (10, 128), (3, 0)):
@@ -174,6 +90,42 @@ def check_iterator(names) -> None:
         arrived = [int(n) for n in names["numpy_batches"](dataset, iterator)]
         if arrived != expected:
             raise Refused(f"an iterator gives {arrived}, not {expected}.")
+
+
+def check_inputs(names) -> None:
+    """Raises Refused unless bounds of any kind are taken, and bad arguments get one ValueError."""
+    tf, dataset = names["tf"], names["tf"].data.Dataset
+    token_batches, stream_of = names["token_batches"], names["stream_of"]
+    ragged = tf.ragged.constant([[1], [2, 3], []], tf.int32)
+    rows = dataset.from_tensor_slices(ragged)
+    for bounds in ([4, 2], (4.0, 2.0), np.array([4, 2]), {2, 4}):
+        batches = [*token_batches(rows, bounds, 8).as_numpy_iterator()]
+        shapes = [batch["tokens"].shape for batch in batches]
+        if shapes != [(4, 2)]:
+            raise Refused(f"{bounds!r} gives batches of {shapes}.")
+    records = {
+        "dict": rows.map(lambda row: {"tokens": row}),
+        "pair": rows.map(lambda row: (row, row)),
+        "sparse": dataset.from_tensors(tf.sparse.eye(2)),
+        "scalar": dataset.range(3),
+        "matrix": dataset.from_tensors(tf.zeros((2, 2))),
+    }
+    for name, elements in records.items():
+        refusal(name, lambda e=elements: token_batches(e, [4], 8))
+    given = {"count": 10, "read": lambda epoch, row: row, "batch_size": 4, "seed": 0}
+    for wrong in (
+        {"start": -1},
+        {"batch_size": 0},
+        {"batch_size": -2},
+        {"batch_size": 11},
+        {"count": -3},
+        {"processes": 0},
+        {"processes": -1},
+        {"processes": 3},
+        {"process": 2, "processes": 2},
+        {"process": -1, "processes": 2},
+    ):
+        refusal(wrong, lambda w=wrong: stream_of(**given | w))
 
 
 # Structures ----------------------------------------------------------------------------------
@@ -200,9 +152,12 @@ def array(leaf: Leaf) -> np.ndarray:
     return leaf.value + np.arange(np.prod(leaf.shape, dtype=int)).reshape(leaf.shape)
 
 
+@tried(tree=trees(LEAVES), elements=st.integers(0, 3))
 def check_whole(names, tree, elements: int) -> None:
+    """Raises Refused unless each structure arrives as it is."""
     import jax
 
+    hypothesis.assume(kinds_in(tree))
     given = filled(tree, lambda leaf: tensor(names, leaf))
     dataset = names["tf"].data.Dataset.from_tensors(given).repeat(elements)
     if not elements:
@@ -227,9 +182,12 @@ def check_whole(names, tree, elements: int) -> None:
                 raise Refused(f"{right.dtype} arrives as {leaf.dtype}.")
 
 
+@tried(tree=trees(LEAVES | WRONG))
 def check_refused(names, tree) -> None:
+    """Raises Refused unless a structure that JAX cannot hold is refused by a leaf's name."""
     import jax
 
+    hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
     given = filled(tree, lambda leaf: tensor(names, leaf))
     dataset = names["tf"].data.Dataset.from_tensors(given)
     marked = filled(tree, lambda leaf: leaf.kind)
@@ -246,7 +204,15 @@ def check_refused(names, tree) -> None:
 # Tokens --------------------------------------------------------------------------------------
 
 
+@tried(
+    4,
+    lengths=st.lists(st.integers(0, 40), max_size=40),
+    bounds=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    positions=st.integers(1, 200),
+    dtype=st.sampled_from(["int32", "int64", "uint16"]),
+)
 def check_tokens(names, lengths, bounds, positions, dtype) -> None:
+    """Raises Refused unless each sequence comes once, with the right mask, in few shapes."""
     tf = names["tf"]
     # All differ, and the first token is the zero with which batches are padded.
     flat = np.arange(sum(lengths)).astype(dtype)
@@ -284,3 +250,24 @@ def check_tokens(names, lengths, bounds, positions, dtype) -> None:
     expected = sorted(row.tolist() for row in rows if row.size)
     if sorted(filter(None, arrived)) != expected:
         raise Refused("sequences are lost, repeated or changed.")
+
+
+# Streams -------------------------------------------------------------------------------------
+
+
+def check_streams(names) -> None:
+    """Raises Refused if `stream_of` breaks a promise of the contract's streams."""
+    tf, stream_of = names["tf"], names["stream_of"]
+
+    def tuned_batches(images, labels, batch_size, seed, *position, **others):
+        tensors = tf.constant(images), tf.constant(labels)
+
+        def read(epoch, row):
+            return tuple(tf.gather(tensor, row) for tensor in tensors)
+
+        given = len(images), read, batch_size, seed
+        return stream_of(*given, *position, **others).as_numpy_iterator()
+
+    for case in (*contract.CASES, contract.Case(20_000, 128, processes=4, start=300)):
+        contract.check_case(tuned_batches, case)
+    hypothesis_cases.run(tuned_batches, share=16)
