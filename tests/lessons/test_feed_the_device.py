@@ -40,9 +40,9 @@ BROKEN = [
     (
         "check_short_steps",
         "lane_of",
-        'or "hlo_op" in dict(event.stats):',
-        'or line.startswith("tf_XLA"):',
-        "copies are|steps are",
+        'if "ThunkExecutor" in event.name or "hlo_op" in dict(event.stats):',
+        'if line.startswith("tf_XLAEigen"):',
+        "steps are 0 spans",
     ),
     ("check_stacks", "stacked", "if len(shapes) > 1:", "if False:", "stacked says"),
     ("check_training", "train_steps", "*batch", "images[0], labels[0]", "otherwise"),
