@@ -10,12 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from copied_cells import refusal
 from hypothesis import strategies as st
+from hypothesis_cases import tried
 
 from benchmarks.contract import Refused
-
-from . import cases
-from .lesson import CarryOver, refusal
 
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
 TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")
@@ -27,102 +26,12 @@ STREAM = {
 }
 
 
-class LanguageModel(CarryOver):
-    """What a reader copies from the lesson on text for a language model."""
-
-    def check_texts(self, shrink: bool = True) -> None:
-        """Raises Refused unless each text comes back from the file, or is refused."""
-
-        @cases.tried(4, shrink, texts=st.lists(TEXTS, max_size=8), vocabulary=st.integers(257, 300))
-        def check(**given):
-            tried(check_texts, self.names, **given)
-
-        tried(check_files, self.names)
-        tried(check_saved, self.names)
-        tried(check_blocks, self.names)
-
-    def check_windows(self, shrink: bool = True) -> None:
-        """Raises Refused unless an epoch has each target once, and few are left out."""
-        counts, dtypes = st.integers(0, 900), st.sampled_from(["uint16", "uint32"])
-
-        @cases.tried(1, shrink, count=counts, dtype=dtypes, length=st.integers(0, 20), **STREAM)
-        def check(**given):
-            tried(check_windows, self.names, **given)
-
-    def check_packs(self, shrink: bool = True) -> None:
-        """Raises Refused unless an epoch has each piece once, whole, in rows that are full."""
-
-        @cases.tried(1, shrink, lengths=LENGTHS, length=st.integers(1, 24), **STREAM)
-        def check(**given):
-            tried(check_packs, self.names, **given)
-
-    def check_grain(self, shrink: bool = True) -> None:
-        """Raises Refused unless Grain packs each piece once and whole, by either way of packing."""
-        given = {
-            "bins": st.integers(1, 8),
-            "length": st.integers(1, 24),
-            "seed": st.integers(0, 99),
-        }
-        ways = st.sampled_from(["FirstFitPackIterDataset", "BestFitPackIterDataset"])
-
-        @cases.tried(4, shrink, lengths=LENGTHS, way=ways, **given)
-        def check(**given):
-            tried(check_grain, self.names, **given)
-
-    def check_buckets(self, shrink: bool = True) -> None:
-        """Raises Refused unless an epoch has each piece once, in the narrowest bucket."""
-        bounds = st.lists(st.integers(1, 24), min_size=1, max_size=4)
-
-        @cases.tried(1, shrink, lengths=LENGTHS, bounds=bounds, **STREAM)
-        def check(**given):
-            tried(check_buckets, self.names, **given)
-
-        tried(check_many, self.names)
-
-    def check_model(self, shrink: bool = True) -> None:
-        """Raises Refused unless it learns from what counts, and numbers out of range are NaN."""
-        tried(check_model, self.names)
-
-    def check_inputs(self, shrink: bool = True) -> None:
-        """Raises Refused unless bad arguments get one ValueError of one sentence."""
-        names = self.names
-        tokens, starts = np.arange(101, dtype=np.uint16), np.array([0, 40, 100])
-        window, bucket = names["window_batches"], names["bucket_batches"]
-        pack, packs_of = names["pack_batches"], names["packs_of"]
-        packs = packs_of(starts, 8)
-        for wrong in ({"batch_size": 99}, {"processes": 3}, {"process": 2, "processes": 2}):
-            given = {"batch_size": 4, "seed": 0} | wrong
-            refusal(wrong, lambda g=given | {"length": 8}: next(window(tokens, **g)))
-            refusal(wrong, lambda g=given: next(pack(tokens, packs, **g)))
-        for length in (0, -1, 101):
-            refusal(length, lambda n=length: next(window(tokens, 1, n, seed=0)))
-        for wrong in (
-            *({"budget": 7}, {"processes": 3}, {"process": 1}, {"process": -1}),
-            *({"bounds": [0, 8]}, {"bounds": 0}, {"bounds": []}, {"bounds": [-4, 8]}),
-        ):
-            given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
-            message = refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
-            if "has no rows of [" not in message:
-                raise Refused(f"{wrong}: the sentence is {message}")
-        for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
-            refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
-        refusal("length 0", lambda: packs_of(starts, 0))
-
-
-def tried(check, names, **given) -> None:
-    """Run the check. Raises Refused, whatever it raises."""
-    try:
-        check(names, **given)
-    except Refused:
-        raise
-    except Exception as error:
-        raise Refused(f"{given}: raises {type(error).__name__}: {error}") from error
-
-
 # Text to tokens ------------------------------------------------------------------------------
 
 
+@tried(4, texts=st.lists(TEXTS, max_size=8), vocabulary=st.integers(257, 300))
 def check_texts(names, texts, vocabulary) -> None:
+    """Each text comes back from the file, or is refused."""
     tokenizer = names["train_tokenizer"](texts, vocabulary)
     with tempfile.TemporaryDirectory() as folder:
         if not texts:
@@ -133,9 +42,9 @@ def check_texts(names, texts, vocabulary) -> None:
             tokens = np.array(names["mapped"](file))
             starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
         except ValueError as error:
-            raise Refused(f"{texts}: raises ValueError: {error}") from error
+            raise Refused(f"raises ValueError: {error}") from error
         if [path.name for path in Path(folder).iterdir()] != [f"t.{len(tokens)}.uint16"]:
-            raise Refused(f"{texts}: leaves other files behind.")
+            raise Refused("leaves other files behind.")
     read = [tokens[a + 1 : b].tolist() for a, b in itertools.pairwise(starts)]
     back = [tokenizer.decode(each, skip_special_tokens=False) for each in read]
     if back != texts:
@@ -247,51 +156,55 @@ def rows_of(batch) -> list[bytes]:
     return [row.tobytes() for row in (batch if batch.ndim == 2 else batch.swapaxes(0, 1))]
 
 
-def check_stream(make, start: int, processes: int, said: str) -> None:
+def stream_holds(make, start: int, processes: int) -> None:
     """A start is the rest, the processes share each batch, and the seed is used."""
     whole = itertools.islice(make(), start, start + 3)
     late = make(start=start)
     parts = [make(start=start, process=p, processes=processes) for p in range(processes)]
     for expected, one, *shares in zip(whole, late, *parts, strict=False):
         if not np.array_equal(expected, one):
-            raise Refused(f"{said}: a stream from batch {start} is not the rest.")
+            raise Refused(f"a stream from batch {start} is not the rest.")
         together = list(itertools.chain.from_iterable(map(rows_of, shares)))
         if sorted(together) != sorted(rows_of(one)):
-            raise Refused(f"{said}: {processes} processes do not share batch {start}.")
+            raise Refused(f"{processes} processes do not share batch {start}.")
         if len({share.shape for share in shares}) != 1:
-            raise Refused(f"{said}: {processes} processes have batches of different shapes.")
+            raise Refused(f"{processes} processes have batches of different shapes.")
 
 
+@tried(
+    count=st.integers(0, 900),
+    dtype=st.sampled_from(["uint16", "uint32"]),
+    length=st.integers(0, 20),
+    **STREAM,
+)
 def check_windows(names, count, dtype, length, split, seed, start) -> None:
+    """An epoch has each target once, and few are left out."""
     tokens, (batch_size, processes) = np.arange(count, dtype=dtype), split
-    said = f"{len(tokens)} tokens, {length=}, {split=}, {seed=}"
 
     def make(**part):
         return names["window_batches"](tokens, batch_size, length, seed, **part)
 
     steps = (len(tokens) // length - 1) // batch_size if length else 0
     if steps < 1:
-        refusal(said, lambda: next(make()))
+        refusal("what cannot work", lambda: next(make()))
         return
     stream = make()
     seen = []
     for epoch in range(2):
         windows = np.concatenate(list(itertools.islice(stream, steps)))
         if windows.dtype != tokens.dtype or windows.shape[1] != length + 1:
-            raise Refused(f"{said}: windows are {windows.dtype} {windows.shape}.")
+            raise Refused(f"windows are {windows.dtype} {windows.shape}.")
         if (np.diff(windows.astype(int), axis=1) != 1).any():
-            raise Refused(f"{said}: a window has tokens that do not follow each other.")
+            raise Refused("a window has tokens that do not follow each other.")
         targets = np.bincount(windows[:, 1:].ravel(), minlength=len(tokens))
         if targets.max() > 1:
-            raise Refused(f"{said}: epoch {epoch} has a target twice.")
+            raise Refused(f"epoch {epoch} has a target twice.")
         if len(tokens) - targets.sum() >= (batch_size + 2) * length:
-            raise Refused(
-                f"{said}: epoch {epoch} leaves out {len(tokens) - targets.sum()} targets."
-            )
+            raise Refused(f"epoch {epoch} leaves out {len(tokens) - targets.sum()} targets.")
         seen.append(windows)
     if seen[0].size > 400 and np.array_equal(seen[0], seen[1]):
-        raise Refused(f"{said}: epochs 0 and 1 have the same order.")
-    check_stream(make, start, processes, said)
+        raise Refused("epochs 0 and 1 have the same order.")
+    stream_holds(make, start, processes)
 
 
 def corpus(lengths) -> tuple[np.ndarray, np.ndarray]:
@@ -312,37 +225,38 @@ def pieces(tokens, starts, length) -> Counter:
     return found
 
 
-def pieces_in(batch, said) -> Counter:
+def pieces_in(batch) -> Counter:
     """The same, of a batch. Raises Refused where an array is wrong."""
     if batch.dtype != np.int32 or len(batch) != 4:
-        raise Refused(f"{said}: a batch is {batch.dtype} {batch.shape}.")
+        raise Refused(f"a batch is {batch.dtype} {batch.shape}.")
     found = Counter()
     for inputs, targets, segments, positions in batch.swapaxes(0, 1):
         used = np.count_nonzero(segments)
         if segments[used:].any() or inputs[used:].any() or targets[used:].any():
-            raise Refused(f"{said}: a row does not end in padding: {segments}.")
+            raise Refused(f"a row does not end in padding: {segments}.")
         if used and not np.isin(np.diff(segments[:used], prepend=0), (0, 1)).all():
-            raise Refused(f"{said}: the segments are {segments}.")
+            raise Refused(f"the segments are {segments}.")
         for number in range(1, segments.max() + 1):
             own = segments == number
             if not np.array_equal(positions[own], np.arange(own.sum())):
-                raise Refused(f"{said}: the positions of a document are {positions[own]}.")
+                raise Refused(f"the positions of a document are {positions[own]}.")
             found[tuple(inputs[own].tolist()), tuple(targets[own].tolist())] += 1
     return found
 
 
+@tried(lengths=LENGTHS, length=st.integers(1, 24), **STREAM)
 def check_packs(names, lengths, length, split, seed, start) -> None:
+    """An epoch has each piece once, whole, in rows that are full."""
     batch_size, processes = split
-    said = f"{lengths=}, {length=}, {split=}, {seed=}"
     tokens, starts = corpus(lengths)
     packs = names["packs_of"](starts, length)
     count = len(packs[2]) - 1
     sizes = [-(-n // length) - 1 for n in lengths]
     if count < -(-sum(lengths) // length) or count > sum(sizes) + len(lengths):
-        raise Refused(f"{said}: {count} packs.")
+        raise Refused(f"{count} packs.")
     used = np.add.reduceat(packs[1], packs[2][:-1])
     if used.max() > length or (np.sort(used)[:2].sum() <= length and count > 1):
-        raise Refused(f"{said}: packs of {used} tokens.")
+        raise Refused(f"packs of {used} tokens.")
 
     def make(batch_size=batch_size, **part):
         return names["pack_batches"](tokens, packs, batch_size, seed, **part)
@@ -351,34 +265,47 @@ def check_packs(names, lengths, length, split, seed, start) -> None:
     right = pieces(tokens, starts, length)
     for epoch in range(2):
         batches = itertools.islice(stream, count)
-        found = sum((pieces_in(batch, said) for batch in batches), Counter())
+        found = sum((pieces_in(batch) for batch in batches), Counter())
         if found != right:
-            raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
+            raise Refused(f"pieces of epoch {epoch} are lost, repeated or changed.")
     rows = next(names["shuffled_rows"](count, 1, seed))[1]
     if not np.array_equal(names["packed_row"](tokens, packs, rows[0]), next(make(batch_size=1))):
-        raise Refused(f"{said}: `packed_row` makes another row {rows[0]}.")
+        raise Refused(f"`packed_row` makes another row {rows[0]}.")
     if count < batch_size:
-        refusal(said, lambda: next(make()))
+        refusal("what cannot work", lambda: next(make()))
         return
-    check_stream(make, start, processes, said)
+    stream_holds(make, start, processes)
 
 
+@tried(
+    4,
+    lengths=LENGTHS,
+    way=st.sampled_from(["FirstFitPackIterDataset", "BestFitPackIterDataset"]),
+    bins=st.integers(1, 8),
+    length=st.integers(1, 24),
+    seed=st.integers(0, 99),
+)
 def check_grain(names, lengths, way, length, bins, seed) -> None:
-    said = f"{way}, {lengths=}, {length=}, {bins=}, {seed=}"
+    """Grain packs each piece once and whole, by either way of packing."""
     tokens, starts = corpus(lengths)
     source = names["Pieces"](tokens, starts, length)
     pack = getattr(names["grain"].experimental, way)
     rows = [*map(names["four_arrays"], names["grain_packs"](source, pack, length, bins, seed))]
     right = pieces(tokens, starts, length)
     if len(source) != right.total():
-        raise Refused(f"{said}: {len(source)} pieces, not {right.total()}.")
-    if pieces_in(np.stack(rows, axis=1), said) != right:
-        raise Refused(f"{said}: pieces are lost, repeated or changed.")
+        raise Refused(f"{len(source)} pieces, not {right.total()}.")
+    if pieces_in(np.stack(rows, axis=1)) != right:
+        raise Refused("pieces are lost, repeated or changed.")
 
 
+@tried(
+    lengths=LENGTHS,
+    bounds=st.lists(st.integers(1, 24), min_size=1, max_size=4),
+    **STREAM,
+)
 def check_buckets(names, lengths, bounds, split, seed, start) -> None:
+    """An epoch has each piece once, in the narrowest bucket."""
     batch_size, processes = split
-    said = f"{lengths=}, {bounds=}, {split=}, {seed=}"
     tokens, starts = corpus(lengths)
     widths = sorted(set(bounds))
     budget = batch_size * widths[-1]
@@ -387,7 +314,7 @@ def check_buckets(names, lengths, bounds, split, seed, start) -> None:
         return names["bucket_batches"](tokens, starts, bounds, budget, seed, **part)
 
     if any(budget // width % processes for width in widths):
-        refusal(said, lambda: next(make(processes=processes)))
+        refusal("what cannot work", lambda: next(make(processes=processes)))
         processes = 1
     right = pieces(tokens, starts, widths[-1])
     counts = Counter(
@@ -400,14 +327,14 @@ def check_buckets(names, lengths, bounds, split, seed, start) -> None:
         for batch in itertools.islice(stream, steps):
             _, rows, width = batch.shape
             if width not in widths or rows != budget // width:
-                raise Refused(f"{said}: a batch has the shape {batch.shape}.")
-            now = pieces_in(batch, said)
+                raise Refused(f"a batch has the shape {batch.shape}.")
+            now = pieces_in(batch)
             if any(width != min(w for w in widths if w >= len(inputs)) for inputs, _ in now):
-                raise Refused(f"{said}: a piece lies in the wrong bucket.")
+                raise Refused("a piece lies in the wrong bucket.")
             found += now
         if found != right:
-            raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
-    check_stream(make, start, processes, said)
+            raise Refused(f"pieces of epoch {epoch} are lost, repeated or changed.")
+    stream_holds(make, start, processes)
 
 
 def check_many(names) -> None:
@@ -428,7 +355,10 @@ def check_many(names) -> None:
 
 
 def check_model(names) -> None:
-    """On tokens that count up to 49: small, so that it compiles in a second."""
+    """It learns from what counts, and numbers out of range are NaN.
+
+    On tokens that count up to 49: small, so that it compiles in a second.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -464,3 +394,31 @@ def check_model(names) -> None:
     padded, shorter = loss_of([row], 5), loss_of([row[:6]])
     if not np.isclose(padded, shorter, rtol=1e-3) or loss_of([row], 0) != 0:
         raise Refused(f"padding counts: {padded}, without it {shorter}.")
+
+
+# What cannot work ----------------------------------------------------------------------------
+
+
+def check_inputs(names) -> None:
+    """Bad arguments get one ValueError of one sentence."""
+    tokens, starts = np.arange(101, dtype=np.uint16), np.array([0, 40, 100])
+    window, bucket = names["window_batches"], names["bucket_batches"]
+    pack, packs_of = names["pack_batches"], names["packs_of"]
+    packs = packs_of(starts, 8)
+    for wrong in ({"batch_size": 99}, {"processes": 3}, {"process": 2, "processes": 2}):
+        given = {"batch_size": 4, "seed": 0} | wrong
+        refusal(wrong, lambda g=given | {"length": 8}: next(window(tokens, **g)))
+        refusal(wrong, lambda g=given: next(pack(tokens, packs, **g)))
+    for length in (0, -1, 101):
+        refusal(length, lambda n=length: next(window(tokens, 1, n, seed=0)))
+    for wrong in (
+        *({"budget": 7}, {"processes": 3}, {"process": 1}, {"process": -1}),
+        *({"bounds": [0, 8]}, {"bounds": 0}, {"bounds": []}, {"bounds": [-4, 8]}),
+    ):
+        given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
+        message = refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
+        if "has no rows of [" not in message:
+            raise Refused(f"{wrong}: the sentence is {message}")
+    for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
+        refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
+    refusal("length 0", lambda: packs_of(starts, 0))

@@ -1,326 +1,167 @@
-"""What a reader copies from the lesson on text for a language model works on other documents.
-
-Each broken copy, which differs in one place, is refused: so every check is seen to bite.
-"""
+"""What a reader copies from the lesson on text for a language model works on other documents."""
 
 import hashlib
 import tarfile
 from pathlib import Path
 
+import language_model_data_checks
 import pytest
-from carry_over.broken import assert_refused
-from carry_over.language_model import LanguageModel
+from copied_cells import assert_refused, checks_of
 
-from benchmarks import bench
 from offline import lay_out
 from tools import lessons
 
 NAME = "language_model_data"
 
 
-@pytest.fixture(scope="module")
-def lesson(lesson_environment):
-    with bench.ready(bench.Process(NAME, kind=LanguageModel)) as [lesson]:
-        yield lesson
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
+# The check, the function, what it says, what is put in its place, what the check says then.
+BROKEN = [
+    (
         "check_texts",
-        "check_windows",
-        "check_packs",
-        "check_grain",
-        "check_buckets",
-        "check_model",
-        "check_inputs",
-    ],
-)
-def test_copied_cells_carry_over(lesson, check):
-    lesson.call(check)
-
-
-# The function, what it says, what is put in its place, the check, what the check says.
-BROKEN = {
-    "gives Grain a target too few": (
-        "Pieces",
-        "[: self.sizes[index] + 1]",
-        "[: self.sizes[index]]",
-        "check_grain",
-        "pieces are lost|raises",
-    ),
-    "adds a blank": (
-        "train_tokenizer",
-        "add_prefix_space=False",
-        "add_prefix_space=True",
-        "check_texts",
-        "does not decode|raises ValueError",
-    ),
-    "lacks bytes": (
-        "train_tokenizer",
-        "initial_alphabet=bytes_only.alphabet(),",
-        "",
-        "check_texts",
-        "does not decode|raises ValueError|lost",
-    ),
-    "believes the text": (
         "tokenize",
         "tokenizer.encode_special_tokens = True",
         "tokenizer.encode_special_tokens = False",
-        "check_texts",
         "raises ValueError",
     ),
-    "does not look": (
-        "encoded",
-        "if again != text or stop in tokens:",
-        "if False:",
+    (
         "check_texts",
-        "strips: goes through",
-    ),
-    "has 16 bits for all": (
-        "tokenize",
-        "np.uint16 if largest < 2**16 else np.uint32",
-        "np.uint16",
-        "check_texts",
-        "OverflowError|goes through|large vocabulary",
-    ),
-    "takes a str": (
-        "encoded",
-        "isinstance(documents, str)",
-        "False",
-        "check_texts",
-        "one str: goes through",
-    ),
-    "says the beginning": (
-        "encoded",
-        "max([*map(str.__ne__, text, again), 1].index(1) - 9, 0)",
-        "0",
-        "check_texts",
-        "is told as",
-    ),
-    "counts from each block": (
-        "encoded",
-        "zip(texts, back, ids, numbers)",
-        "zip(numbers, texts, back, ids)",
-        "check_texts",
-        "raises|is told as",
-    ),
-    "encodes all at once": (
-        "encoded",
-        "next(ends) >> 20",
-        "next(ends) >> 30",
-        "check_texts",
-        "characters are encoded at once",
-    ),
-    "loses the end of a block": (
-        "encoded",
-        "texts = list(some)",
-        "texts = list(some)[:1000]",
-        "check_texts",
-        "documents in blocks",
-    ),
-    "reads what is left": (
-        "mapped",
-        "os.path.getsize(file) != whole",
-        "os.path.getsize(file) % np.dtype(dtype).itemsize",
-        "check_texts",
-        "goes through",
-    ),
-    "takes any dtype": (
-        "mapped",
-        'dtype not in ("uint16", "uint32") or',
-        "",
-        "check_texts",
-        "goes through|raises TypeError|the sentence is",
-    ),
-    "counts one too many": (
-        "tokenize",
-        'f"{stem}.{count}.{dtype}"',
-        'f"{stem}.{count + 1}.{dtype}"',
-        "check_texts",
-        "raises ValueError",
-    ),
-    "forgets the parts": (
-        "starts_of",
-        "i * chunk + np.flatnonzero(p == end)",
-        "np.flatnonzero(p == end)",
-        "check_texts",
-        "raises ValueError|come back",
-    ),
-    "takes paragraphs for lines": (
-        "documents_in",
-        r'r"\r?\n(?:[ \t]*\r?\n)+"',
-        r'r"\n\n"',
-        "check_texts",
-        "the documents of a folder",
-    ),
-    "loses documents": (
         "encoded",
         "yield tokens",
         "yield tokens if number % 3 else []",
-        "check_texts",
         "come back",
     ),
-    "overlaps by two": (
+    (
+        "check_files",
+        "documents_in",
+        r'r"\r?\n(?:[ \t]*\r?\n)+"',
+        r'r"\n\n"',
+        "the documents of a folder",
+    ),
+    (
+        "check_files",
+        "encoded",
+        "if again != text or stop in tokens:",
+        "if False:",
+        "strips: goes through",
+    ),
+    (
+        "check_saved",
+        "tokenize",
+        "np.uint16 if largest < 2**16 else np.uint32",
+        "np.uint16",
+        "OverflowError|goes through|large vocabulary",
+    ),
+    (
+        "check_saved",
+        "mapped",
+        "os.path.getsize(file) != whole",
+        "os.path.getsize(file) % np.dtype(dtype).itemsize",
+        "goes through",
+    ),
+    (
+        "check_blocks",
+        "encoded",
+        "next(ends) >> 20",
+        "next(ends) >> 30",
+        "characters are encoded at once",
+    ),
+    (
+        "check_blocks",
+        "encoded",
+        "texts = list(some)",
+        "texts = list(some)[:1000]",
+        "documents in blocks",
+    ),
+    (
+        "check_windows",
         "window_batches",
         "grid = view[rng.integers(length) :: length]",
         "grid = view[:: max(length - 1, 1)]",
-        "check_windows",
         "has a target twice",
     ),
-    "loses a target between windows": (
-        "window_batches",
-        ":: length]",
-        ":: length + 1]",
+    (
         "check_windows",
-        "raises IndexError|leaves out",
-    ),
-    "counts a window too many": (
-        "window_batches",
-        "len(tokens) // length - 1, None",
-        "len(tokens) // length, None",
-        "check_windows",
-        "IndexError|goes through|same order|not the rest|twice",
-    ),
-    "one grid for the stream": (
         "window_batches",
         "default_rng((seed, epoch, 1))",
         "default_rng((seed, start, 1))",
-        "check_windows",
         "is not the rest",
     ),
-    "cuts no document": (
-        "pieces_of",
-        "sizes = np.minimum(np.repeat(lengths, counts) - place, length)",
-        "sizes = np.minimum(np.repeat(lengths, counts), length)",
+    ("check_packs", "packs_of", "free >> size or", "0 or", "packs of"),
+    (
         "check_packs",
-        "lost, repeated|padding|packs of|IndexError",
-    ),
-    "takes empty documents": (
-        "pieces_of",
-        "lengths.min() < 1",
-        "False",
-        "check_inputs",
-        "goes through|raises",
-    ),
-    "goes on with the positions": (
         "laid_out",
         "number, within",
         "number, places % length",
-        "check_packs",
         "the positions of a document",
     ),
-    "has one segment": (
-        "laid_out",
-        "np.arange(len(row)) - first + 1",
-        "np.ones_like(row)",
+    (
         "check_packs",
-        "the positions of a document|lost",
-    ),
-    "predicts itself": (
         "laid_out",
         "tokens[source + 1]",
         "tokens[source]",
-        "check_packs",
         "lost, repeated or changed",
     ),
-    "packs one piece a row": (
-        "packs_of",
-        "free >> size or",
-        "0 or",
-        "check_packs",
-        "packs of",
+    (
+        "check_grain",
+        "Pieces",
+        "[: self.sizes[index] + 1]",
+        "[: self.sizes[index]]",
+        "pieces are lost|raises",
     ),
-    "overfills": (
-        "packs_of",
-        "free >> size or",
-        "free >> size - 1 or",
-        "check_packs",
-        "packs of|raises|IndexError",
-    ),
-    "drops the end of a bucket": (
+    (
+        "check_buckets",
         "bucket_batches",
         "np.cumsum(-(-counts // full))",
         "np.cumsum(np.maximum(counts // full, 1))",
-        "check_buckets",
         "lost|IndexError|wrong bucket",
     ),
-    "pads too far": (
-        "bucket_batches",
-        "bucket, full = np.searchsorted(bounds, sizes)",
-        "bucket, full = np.full(len(sizes), len(bounds) - 1)",
+    (
         "check_buckets",
-        "wrong bucket",
-    ),
-    "gives all rows to each process": (
         "bucket_batches",
         "[at : at + rows][process::processes]",
         "[at : at + rows][: rows // processes]",
-        "check_buckets",
         "do not share",
     ),
-    "starts in the first epoch": (
-        "bucket_batches",
-        "itertools.count(start // ends[-1])",
-        "itertools.count()",
-        "check_buckets",
-        "is not the rest",
-    ),
-    "keeps an array for each batch": (
+    (
+        "check_many",
         "bucket_batches",
         "(start // ends[-1]):",
         "(start // ends[-1]):\n        kept = [(n, np.arange(1)) for n in range(ends[-1])]",
-        "check_buckets",
         "bytes of each",
     ),
-    "takes a bound of 0": (
-        "bucket_batches",
-        "0 < b <= budget",
-        "0 <= b <= budget",
-        "check_inputs",
-        "the sentence is|goes through|raises",
-    ),
-    "takes the next row": (
-        "packed_row",
-        "slice(bounds[row], bounds[row + 1])",
-        "slice(bounds[row] + 1, bounds[row + 1] + 1)",
-        "check_packs",
-        "makes another row|raises",
-    ),
-    "reads the last input": (
-        "token_losses",
-        'embedding.at[inputs].get(mode="fill")',
-        "embedding[inputs]",
+    (
         "check_model",
-        "input is out of range",
-    ),
-    "reads the last target": (
         "token_losses",
         'embedding.at[targets].get(mode="fill")',
         "embedding[targets]",
-        "check_model",
         "target is out of range",
     ),
-    "reads the last position": (
-        "token_losses",
-        'places.at[positions].get(mode="fill")',
-        "places[positions]",
+    (
         "check_model",
-        "position is out of range",
-    ),
-    "learns from padding": (
         "mean_loss",
         "(losses * counts).sum() / jnp.maximum(counts.sum(), 1)",
         "losses.mean()",
-        "check_model",
         "padding counts",
     ),
-}
+    ("check_inputs", "pieces_of", "lengths.min() < 1", "False", "goes through|raises"),
+    (
+        "check_inputs",
+        "bucket_batches",
+        "0 < b <= budget",
+        "0 <= b <= budget",
+        "the sentence is|goes through|raises",
+    ),
+]
 
 
-@pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
-def test_a_broken_copy_is_refused(lesson, case):
-    assert_refused(lesson, case)
+@pytest.mark.parametrize("check", checks_of(language_model_data_checks))
+def test_copied_cells_carry_over(lesson, check):
+    lesson.call("attempt", check)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_copy_is_refused(lesson, broken):
+    assert_refused(lesson, *broken)
 
 
 # The texts -----------------------------------------------------------------------------------
