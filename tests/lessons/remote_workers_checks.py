@@ -6,115 +6,107 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from copied_cells import refusal
 from hypothesis import strategies as st
+from hypothesis_cases import tried
 from PIL import Image
 
 from benchmarks import contract
 from benchmarks.contract import Refused
 
-from . import cases
-from .lesson import CarryOver, refusal
+
+def prepare(names) -> None:
+    """A dispatcher and two workers of this machine answer."""
+    names["ready"](*names["dispatchers"], *names["workers"])
 
 
-class Remote(CarryOver):
-    """What a reader copies, through a dispatcher and two workers of this machine."""
+def check_photographs(names) -> None:
+    """Raises Refused unless the stream keeps the contract's promises for photographs."""
 
-    def __init__(self, name: str, copies: int = 1):
-        super().__init__(name, copies)
-        self.names["ready"](*self.names["dispatchers"], *self.names["workers"])
+    def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):
+        make = names["maker_of"](folder, batch_size, size, seed, process, processes)
+        return names["remote_batches"](make, names["DISPATCHER"], start)
 
-    def file_batches(
-        self, folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1
+    with tempfile.TemporaryDirectory() as folder:
+        contract.check_files(file_batches, Path(folder), workers=())
+
+
+def check_bad_file(names) -> None:
+    """Raises Refused unless a stream with few batches early names a file that is broken."""
+    with tempfile.TemporaryDirectory() as folder:
+        contract.flat_photographs(Path(folder), 200, [(20, 30)], ["one"], hidden=False)
+        path = Path(folder, "one", "broken.png")
+        path.write_bytes(b"not a photograph")
+        make = names["maker_of"](folder, 4, 8, 0)
+        stream = names["remote_batches"](make, names["DISPATCHER"], ahead=1)
+        message = refusal("a broken file", lambda: list(itertools.islice(stream, 100)))
+        if f"{path} cannot be decoded" not in message:
+            raise Refused(f"a broken file is not named: {message}")
+
+
+def check_reckoning(names) -> None:
+    """Raises Refused unless the missing cores and the bytes follow from the rates."""
+    reckon = names["reckon"]
+    for given, cores, gigabytes in (
+        ((1_050, 100, 2_000_000, 4), 11, 2.1),
+        ((100, 100, 1_000, 4), 0, 0),
+        ((100, 100, 1_000, 0), 1, 1e-4),
     ):
-        make = self.names["maker_of"](folder, batch_size, size, seed, process, processes)
-        return self.names["remote_batches"](make, self.names["DISPATCHER"], start)
-
-    def check_photographs(self, shrink: bool = True) -> None:
-        """Raises Refused unless the stream keeps the contract's promises for photographs."""
-        with tempfile.TemporaryDirectory() as folder:
-            contract.check_files(self.file_batches, Path(folder), workers=())
-
-    def check_bad_file(self, shrink: bool = True) -> None:
-        """Raises Refused unless a stream with few batches early names a file that is broken."""
-        with tempfile.TemporaryDirectory() as folder:
-            contract.flat_photographs(Path(folder), 200, [(20, 30)], ["one"], hidden=False)
-            path = Path(folder, "one", "broken.png")
-            path.write_bytes(b"not a photograph")
-            make = self.names["maker_of"](folder, 4, 8, 0)
-            stream = self.names["remote_batches"](make, self.names["DISPATCHER"], ahead=1)
-            message = refusal("a broken file", lambda: list(itertools.islice(stream, 100)))
-            if f"{path} cannot be decoded" not in message:
-                raise Refused(f"a broken file is not named: {message}")
-
-    def check_order(self, shrink: bool = True) -> None:
-        """Raises Refused unless each batch comes once, in order, whatever the workers send."""
-
-        @cases.tried(
-            1,
-            shrink,
-            steps=st.integers(1, 30),
-            start=st.integers(0, 1_000),
-            ahead=st.integers(1, 12),
-            late=st.integers(0, 15),
-            lost=st.sets(st.integers(0, 29), max_size=6),
-            twice=st.sets(st.integers(0, 29), max_size=6),
-            seed=st.integers(0, 99),
-        )
-        def check(**given):
-            check_order(self.names, **given)
-
-    def check_reckoning(self, shrink: bool = True) -> None:
-        """Raises Refused unless the missing cores and the bytes follow from the rates."""
-        reckon = self.names["reckon"]
-        for given, cores, gigabytes in (
-            ((1_050, 100, 2_000_000, 4), 11, 2.1),
-            ((100, 100, 1_000, 4), 0, 0),
-            ((100, 100, 1_000, 0), 1, 1e-4),
-        ):
-            found = reckon(*given)
-            if not np.allclose(found, (cores, gigabytes)):
-                raise Refused(f"reckon{given} is {found}, not {(cores, gigabytes)}.")
-        for given in ((0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0), (1, 1, 1, -1)):
-            refusal(f"reckon{given}", lambda given=given: reckon(*given))
-
-    def check_python_maker(self, shrink: bool = True) -> None:
-        """Raises Refused unless a maker in Python gives each photograph once in an epoch."""
-        with tempfile.TemporaryDirectory() as folder:
-            for number in range(23):
-                path = Path(folder, f"class {number % 3}", f"{number}.png")
-                path.parent.mkdir(exist_ok=True)
-                Image.new("L", (20 + number, 30), 10 * number).save(path)
-            for batch_size in (1, 5, 23):
-                make = self.names["python_maker_of"](folder, batch_size, 8, 0)
-                steps = 23 // batch_size
-                for epoch in range(2):
-                    batches = [make(np.int64(epoch * steps + step)) for step in range(steps)]
-                    images = np.concatenate([batch["image"] for batch in batches])
-                    labels = np.concatenate([batch["label"] for batch in batches])
-                    numbers = images[:, 0, 0, 0] // 10
-                    if len({*numbers.tolist()}) < steps * batch_size:
-                        raise Refused(f"batches of {batch_size}: a photograph twice in an epoch.")
-                    if not np.array_equal(numbers % 3, labels) or images.shape[1:] != (8, 8, 3):
-                        raise Refused(f"batches of {batch_size}: labels or shapes are wrong.")
-            message = refusal(
-                "24 in a batch", lambda: self.names["python_maker_of"](folder, 24, 8, 0)
-            )
-            if "23" not in message:
-                raise Refused(f"24 in a batch of 23: says {message}")
-            deep, cut = Path(folder, "class 0", "deep.png"), Path(folder, "class 0", "cut.jpg")
-            Image.new("I;16", (30, 30)).save(deep)
-            make = self.names["python_maker_of"](folder, 24, 8, 0)
-            if "deep.png cannot be decoded" not in refusal("a PNG of 16 bits", lambda: make(0)):
-                raise Refused("a PNG of 16 bits: it is not named.")
-            Image.effect_noise((60, 60), 50).save(deep.rename(cut), "JPEG")
-            cut.write_bytes(cut.read_bytes()[:-500])
-            make = self.names["python_maker_of"](folder, 24, 8, 0)
-            if "cut.jpg cannot be decoded" not in refusal("half a JPEG", lambda: make(0)):
-                raise Refused("half a JPEG: it is not named.")
+        found = reckon(*given)
+        if not np.allclose(found, (cores, gigabytes)):
+            raise Refused(f"reckon{given} is {found}, not {(cores, gigabytes)}.")
+    for given in ((0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0), (1, 1, 1, -1)):
+        refusal(f"reckon{given}", lambda given=given: reckon(*given))
 
 
+def check_python_maker(names) -> None:
+    """Raises Refused unless a maker in Python gives each photograph once in an epoch."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(23):
+            path = Path(folder, f"class {number % 3}", f"{number}.png")
+            path.parent.mkdir(exist_ok=True)
+            Image.new("L", (20 + number, 30), 10 * number).save(path)
+        for batch_size in (1, 5, 23):
+            make = names["python_maker_of"](folder, batch_size, 8, 0)
+            steps = 23 // batch_size
+            for epoch in range(2):
+                batches = [make(np.int64(epoch * steps + step)) for step in range(steps)]
+                images = np.concatenate([batch["image"] for batch in batches])
+                labels = np.concatenate([batch["label"] for batch in batches])
+                numbers = images[:, 0, 0, 0] // 10
+                if len({*numbers.tolist()}) < steps * batch_size:
+                    raise Refused(f"batches of {batch_size}: a photograph twice in an epoch.")
+                if not np.array_equal(numbers % 3, labels) or images.shape[1:] != (8, 8, 3):
+                    raise Refused(f"batches of {batch_size}: labels or shapes are wrong.")
+        message = refusal("24 in a batch", lambda: names["python_maker_of"](folder, 24, 8, 0))
+        if "23" not in message:
+            raise Refused(f"24 in a batch of 23: says {message}")
+        deep, cut = Path(folder, "class 0", "deep.png"), Path(folder, "class 0", "cut.jpg")
+        Image.new("I;16", (30, 30)).save(deep)
+        make = names["python_maker_of"](folder, 24, 8, 0)
+        if "deep.png cannot be decoded" not in refusal("a PNG of 16 bits", lambda: make(0)):
+            raise Refused("a PNG of 16 bits: it is not named.")
+        Image.effect_noise((60, 60), 50).save(deep.rename(cut), "JPEG")
+        cut.write_bytes(cut.read_bytes()[:-500])
+        make = names["python_maker_of"](folder, 24, 8, 0)
+        if "cut.jpg cannot be decoded" not in refusal("half a JPEG", lambda: make(0)):
+            raise Refused("half a JPEG: it is not named.")
+
+
+@tried(
+    steps=st.integers(1, 30),
+    start=st.integers(0, 1_000),
+    ahead=st.integers(1, 12),
+    late=st.integers(0, 15),
+    lost=st.sets(st.integers(0, 29), max_size=6),
+    twice=st.sets(st.integers(0, 29), max_size=6),
+    seed=st.integers(0, 99),
+)
 def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
-    """`late`: by how many places a batch may come later or earlier than its number."""
+    """Raises Refused unless each batch comes once, in order, whatever the workers send.
+
+    `late`: by how many places a batch may come later or earlier than its number.
+    """
     import tensorflow as tf
 
     rng = np.random.default_rng(seed)
@@ -135,16 +127,13 @@ def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
 
     with mock.patch.dict(names, numbered=numbered):
         stream = names["remote_batches"](make, "nowhere", start, ahead)
-        try:
-            for step in range(start, start + steps + 3):
-                batch = next(stream)
-                if batch["step"] != step:
-                    raise Refused(f"batch {batch['step']} comes in place of {step}.")
-                in_time = late + 2 * len(twice) < ahead and step - start not in lost
-                if in_time and not lost and not batch["sent"]:
-                    raise Refused(f"batch {step} came in time, and is made here again.")
-                last = step
-        except (KeyError, StopIteration) as error:
-            raise Refused(f"raises {type(error).__name__}: {error}") from error
+        for step in range(start, start + steps + 3):
+            batch = next(stream)
+            if batch["step"] != step:
+                raise Refused(f"batch {batch['step']} comes in place of {step}.")
+            in_time = late + 2 * len(twice) < ahead and step - start not in lost
+            if in_time and not lost and not batch["sent"]:
+                raise Refused(f"batch {step} came in time, and is made here again.")
+            last = step
     if most > ahead + 1:
         raise Refused(f"{most} batches wait, and {ahead=} of them may.")
