@@ -1,9 +1,4 @@
-"""The inputs of pipelines that hypothesis tries.
-
-    CARRY_OVER_CASES=2000 pytest tests/lessons/test_carry_over.py
-
-tries as many inputs, other ones each time. Without it there are 200, the same in each run.
-"""
+"""The inputs of pipelines that hypothesis tries: 200, or as many as CARRY_OVER_CASES says."""
 
 import functools
 import os

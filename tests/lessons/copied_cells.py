@@ -6,7 +6,6 @@ in it is seen to refuse a copy that is broken in one place.
 
 import importlib
 import tempfile
-import traceback
 import types
 from pathlib import Path
 from unittest import mock
@@ -58,7 +57,7 @@ class CopiedCells(in_process.Lesson):
 class CheckedCells(CopiedCells):
     """The same, with the checks in NAME_checks.py: functions check_…(names).
 
-    `names`: what the cells define. A check raises Refused, or whatever a cell raises.
+    `names`: what the cells define. A check asserts, with a sentence that says what is wrong.
     """
 
     def __init__(self, name: str, copies: int = 1):
@@ -72,22 +71,21 @@ class CheckedCells(CopiedCells):
         try:
             getattr(self.checks, check)(self.names)
         except Exception as error:
-            said = f"{error}"
-            if not isinstance(error, Refused):
-                frames = traceback.extract_tb(error.__traceback__)
-                where = [frame.name for frame in frames if frame.filename == self.checks.__file__]
-                said = f"{where[-1]} raises {type(error).__name__}: {error}"
+            says = isinstance(error, Refused | AssertionError)
+            said = f"{error}" if says else f"{check} raises {type(error).__name__}: {error}"
             raise Refused(" ".join([said, *getattr(error, "__notes__", ())])) from error
 
-    def attempt_broken(self, check: str, defines: str, old: str, new: str) -> None:
-        """Call a check while the cell that defines a function or class has one replacement in it.
+    def attempt_broken(self, check: str, old: str, new: str) -> None:
+        """Call a check while the one copied cell that says `old` says `new` in its place.
 
         The first input that is refused will do: no smaller one is looked for.
         """
         cells = lessons.code_cells(lessons.read_notebook(self.name))
-        heads = f"def {defines}(", f"class {defines}:"
-        [source] = [c.source for c in cells if any(head in c.source for head in heads)]
-        assert source.count(old) == 1, f"{defines} has no {old}"
+        copied = [c.source for c in cells if self.run.intersection(lessons.tags(c))]
+        times = sum(source.count(old) for source in copied)
+        if times != 1:
+            raise Refused(f"the copied cells say {old!r} {times} times, not once.")
+        [source] = [source for source in copied if old in source]
         self._run_cell(source.replace(old, new))
         try:
             with mock.patch.object(hypothesis_cases, "SHRINK", False):
@@ -121,7 +119,15 @@ def checks_of(module: types.ModuleType) -> list[str]:
     return [name for name in vars(module) if name.startswith("check_")]
 
 
-def assert_refused(lesson, check: str, defines: str, old: str, new: str, sentence: str) -> None:
+def assert_refused(lesson, check: str, old: str, new: str, sentence: str) -> None:
     """The check refuses, with this sentence, a copy that has `new` in place of `old`."""
     with pytest.raises(Refused, match=sentence):
-        lesson.call("attempt_broken", check, defines, old, new)
+        lesson.call("attempt_broken", check, old, new)
+
+
+def write_modules(name: str, folder: Path) -> None:
+    """Write the modules of a lesson, as its cells with %%writefile do."""
+    for cell in lessons.code_cells(lessons.read_md(name)):
+        first, _, source = cell.source.partition("\n")
+        if first.startswith("%%writefile "):
+            (folder / first.split()[1]).write_text(source)

@@ -13,7 +13,6 @@ import numpy as np
 from copied_cells import refusal
 
 from benchmarks import contract
-from benchmarks.contract import Refused
 from benchmarks.lesson import only, tagged
 
 SHAPES = ((8, 8), (5, 7, 3), (11,))
@@ -45,23 +44,23 @@ def check_measures(names) -> None:
     refuses("Too few batches", same_batch, [])
     refuses("must return", a_step, lambda _: None, itertools.repeat(0))
     load, copy = alone(slow(itertools.repeat(np.zeros(3)), 0.02), ready=0)
-    expect(load >= 0.02 and copy < load, "a slow loader is not seen")
-    expect(a_step(tired, itertools.repeat(0)) >= 0.01, "a slow loop is not seen")
+    assert load >= 0.02 and copy < load, "a slow loader is not seen."
+    assert a_step(tired, itertools.repeat(0)) >= 0.01, "a slow loop is not seen."
     taken = []
     counted = (taken.append(n) or np.zeros(3) for n in itertools.count())
     a_step(tired, counted, steps=4, rounds=2, ready=5)
-    expect(len(taken) == 2 + 5 + 8, f"{len(taken)} batches are taken for 15")
+    assert len(taken) == 2 + 5 + 8, f"{len(taken)} batches are taken for 15."
     ahead = itertools.chain(itertools.repeat(np.zeros(3), 42), slow_zeros(0.02))
     step = a_step(list, ahead, ready=40)
-    expect(step >= 0.019, "batches that were ready are measured")
+    assert step >= 0.019, "batches that were ready are measured."
     ahead = itertools.chain(itertools.repeat(np.zeros(3), 40), slow_zeros(0.02))
-    expect(alone(ahead, ready=40)[0] >= 0.019, "batches that were ready are measured")
+    assert alone(ahead, ready=40)[0] >= 0.019, "batches that were ready are measured."
     lanes = record(list, itertools.chain([np.zeros(3)] * 42, slow_zeros(0.02)), ready=40)
     spans = lanes["load"]
-    expect(np.ptp(spans, 1).sum() > 150, "batches that were ready are recorded")
+    assert np.ptp(spans, 1).sum() > 150, "batches that were ready are recorded."
     sent = []
     names["diagnose"](tired, slow_zeros(0), ready=0, send=lambda batch: sent.append(1) or batch)
-    expect(len(sent) == 1 + 1 + 10 + 12, f"`send` is called {len(sent)} times for 24")
+    assert len(sent) == 1 + 1 + 10 + 12, f"`send` is called {len(sent)} times for 24."
 
 
 def check_limit(names) -> None:
@@ -76,13 +75,13 @@ def check_limit(names) -> None:
         ((2e-5, 1e-5, 0, 8e-5), "step"),
         ((50, 10, 0, 50), "copy"),
     ):
-        expect(limit(*seconds) == answer, f"{seconds} are not limited by {answer!r}")
+        assert limit(*seconds) == answer, f"{seconds} are not limited by {answer!r}."
     joined = names["joined"]
     given = [(50e6, 60e6), (0, 10e6), (5e6, 8e6), (10.004e6, 12e6), (12.01e6, 13e6)]
     spans = joined(given, 0, True)
-    expect(np.allclose(spans, [[0, 12], [12.01, 13], [50, 60]]), "kernels are not joined")
-    expect(len(joined(given, 0)) == 4, "copies are joined over a gap")
-    expect(joined([], 0).shape == (0, 2), "a lane without work has another shape")
+    assert np.allclose(spans, [[0, 12], [12.01, 13], [50, 60]]), "kernels are not joined."
+    assert len(joined(given, 0)) == 4, "copies are joined over a gap."
+    assert joined([], 0).shape == (0, 2), "a lane without work has another shape."
     empty = np.zeros((0, 2))
     for load, compute, lane in (
         ([[0.0, 9]], [[9.0, 10]], "load"),
@@ -90,9 +89,9 @@ def check_limit(names) -> None:
         ([[0.0, 1]], [[1.0, 10]], "compute"),
     ):
         lanes = {"load": np.array(load), "copy": empty, "compute": np.array(compute)}
-        expect(full_lane(lanes) == lane, f"{lane} is not the full lane")
+        assert full_lane(lanes) == lane, f"{lane} is not the full lane."
     unseen = {"load": np.array([[0.0, 9]]), "copy": empty, "compute": empty}
-    expect(full_lane(unseen) is None, "a lane is full that nothing was compared with")
+    assert full_lane(unseen) is None, "a lane is full that nothing was compared with."
 
 
 def check_lanes(names) -> None:
@@ -114,7 +113,7 @@ def check_lanes(names) -> None:
         ("/host:CPU", "tf_XLAEigen/1", "end: dot.3"): None,
     }.items():
         found = lane_of(plane, line, types.SimpleNamespace(name=name, stats=stats))
-        expect(found == lane, f"{plane} {line} {name} is in the lane {found}")
+        assert found == lane, f"{plane} {line} {name} is in the lane {found}."
 
 
 def check_short_steps(names) -> None:
@@ -124,9 +123,9 @@ def check_short_steps(names) -> None:
     same = jax.jit(lambda batch: batch)
     batches = itertools.repeat(np.ones(4, np.float32))
     lanes = names["record"](lambda given: [*map(same, given)], batches, ready=0)
-    expect(len(lanes["copy"]) == 10, f"10 copies are {len(lanes['copy'])}")
+    assert len(lanes["copy"]) == 10, f"10 copies are {len(lanes['copy'])}."
     if jax.default_backend() == "cpu":
-        expect(0 < len(lanes["compute"]) <= 10, f"steps are {len(lanes['compute'])} spans")
+        assert 0 < len(lanes["compute"]) <= 10, f"steps are {len(lanes['compute'])} spans."
 
 
 def check_stacks(names) -> None:
@@ -144,13 +143,13 @@ def check_stacks(names) -> None:
         for count in (1, 3, 7, 9):
             stacks = list(stacked(iter(batches), count))
             sizes = [len(stack["y"]) for stack in stacks]
-            expect(sizes == [len(b) for b in batched(batches, count)], f"stacks of {sizes}")
+            assert sizes == [len(b) for b in batched(batches, count)], f"stacks of {sizes}."
             for name in ("x", "y"):
                 joined = np.concatenate([stack[name] for stack in stacks])
                 expected = np.stack([batch[name] for batch in batches])
-                expect(np.array_equal(joined, expected), f"{name} is changed")
-                expect(joined.dtype == expected.dtype, f"{name} is {joined.dtype}")
-    expect(list(stacked([], 3)) == [], "no batches make a stack")
+                assert np.array_equal(joined, expected), f"{name} is changed."
+                assert joined.dtype == expected.dtype, f"{name} is {joined.dtype}."
+    assert list(stacked([], 3)) == [], "no batches make a stack."
 
 
 def check_training(names) -> None:
@@ -165,17 +164,17 @@ def check_training(names) -> None:
         one_by_one = names["train"](params, batches, 16)
         [stack] = names["stacked"](batches, 6)
         in_one = names["train_steps"](params, *stack, largest=16)
-        expect(near(one_by_one, in_one), f"{shape}: a scan trains otherwise")
+        assert near(one_by_one, in_one), f"{shape}: a scan trains otherwise."
         key = jax.random.key(1)
         epoch = names["resident_epoch"](params, key, images, labels, 7, largest=16)
-        expect(not near(epoch, params), f"{shape}: the resident epoch trains nothing")
+        assert not near(epoch, params), f"{shape}: the resident epoch trains nothing."
         for size in (61, 0, -3):
             refuses("60 examples", names["resident_epoch"], params, key, images, labels, size)
         refuses("30 labels", names["resident_epoch"], params, key, images, labels[:30], 7)
         if len(shape) > 1:
             moved = names["shifted"](key, images, by=2)
             same = (moved.shape, moved.dtype) == (images.shape, images.dtype)
-            expect(same, f"{shape}: shifted images are {moved.shape}, {moved.dtype}")
+            assert same, f"{shape}: shifted images are {moved.shape}, {moved.dtype}."
 
 
 def check_bounded(names) -> None:
@@ -183,15 +182,15 @@ def check_bounded(names) -> None:
     for count, behind in itertools.product((0, 1, 2, 7), (0, 1, 2, 9)):
         batches = [(np.float32(n),) for n in range(count)]
         given = list(bounded(lambda total, n: (total + n, n), 0, iter(batches), behind))
-        expect([value for _, value in given] == [*range(count)], f"{given} are the losses")
+        assert [value for _, value in given] == [*range(count)], f"{given} are the losses."
         if given:
-            expect(given[-1][0] == sum(range(count)), "the last params are others")
+            assert given[-1][0] == sum(range(count)), "the last params are others."
 
 
 def check_threads(names) -> None:
     in_thread = names["in_thread"]
-    expect(list(in_thread(range(50), 1)) == [*range(50)], "a thread changes the order")
-    expect(list(in_thread([])) == [], "nothing is something")
+    assert list(in_thread(range(50), 1)) == [*range(50)], "a thread changes the order."
+    assert list(in_thread([])) == [], "nothing is something."
     for ahead in (0, -1):
         refuses(f"ahead={ahead}", in_thread, itertools.count(), ahead)
     for error in (SystemExit, KeyboardInterrupt, OSError):
@@ -199,16 +198,16 @@ def check_threads(names) -> None:
             found = first_within(20, in_thread(raising(error)))
         except error:
             found = None
-        expect(found is None, f"{error.__name__} does not arrive")
+        assert found is None, f"{error.__name__} does not arrive."
     pulled = collections.deque()
     stream = in_thread((pulled.append(n) or n for n in itertools.count()), 3)
     next(stream)
     time.sleep(0.5)
-    expect(len(pulled) <= 6, f"{len(pulled)} items are loaded ahead")
+    assert len(pulled) <= 6, f"{len(pulled)} items are loaded ahead."
     before = threading.active_count()
     stream.close()
     time.sleep(1)
-    expect(threading.active_count() == before - 1, "the thread outlives its stream")
+    assert threading.active_count() == before - 1, "the thread outlives its stream."
 
 
 def refuses(words: str, function, *arguments, **options) -> None:
@@ -219,12 +218,7 @@ def refuses(words: str, function, *arguments, **options) -> None:
 
     name = getattr(function, "func", function).__name__
     message = refusal(f"{name}, {words}", call)
-    expect(words in message, f"{name} says: {message}")
-
-
-def expect(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise Refused(f"{sentence}.")
+    assert words in message, f"{name} says: {message}."
 
 
 def near(a, b) -> bool:

@@ -14,8 +14,6 @@ from copied_cells import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
-from benchmarks.contract import Refused
-
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
 TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=40)
@@ -37,18 +35,14 @@ def check_texts(names, texts, vocabulary) -> None:
         if not texts:
             refusal("no document", lambda: names["tokenize"](texts, tokenizer, f"{folder}/t"))
             return
-        try:
-            file = names["tokenize"](iter(texts), tokenizer, f"{folder}/t")
-            tokens = np.array(names["mapped"](file))
-            starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
-        except ValueError as error:
-            raise Refused(f"raises ValueError: {error}") from error
-        if [path.name for path in Path(folder).iterdir()] != [f"t.{len(tokens)}.uint16"]:
-            raise Refused("leaves other files behind.")
+        file = names["tokenize"](iter(texts), tokenizer, f"{folder}/t")
+        tokens = np.array(names["mapped"](file))
+        starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
+        files = [path.name for path in Path(folder).iterdir()]
+        assert files == [f"t.{len(tokens)}.uint16"], "leaves other files behind."
     read = [tokens[a + 1 : b].tolist() for a, b in itertools.pairwise(starts)]
     back = [tokenizer.decode(each, skip_special_tokens=False) for each in read]
-    if back != texts:
-        raise Refused(f"{texts} come back as {back}.")
+    assert back == texts, f"{texts} come back as {back}."
 
 
 def check_files(names) -> None:
@@ -63,8 +57,8 @@ def check_files(names) -> None:
         (folder / "a.txt").write_bytes("first €\n\t\n\nsecond".encode())
         (folder / "empty.txt").write_bytes(b"")
         found = list(names["documents_in"](folder))
-        if found != ["first €", "second", "third", "  fourth,\r\nof two lines\r\n"]:
-            raise Refused(f"the documents of a folder are {found}.")
+        right = ["first €", "second", "third", "  fourth,\r\nof two lines\r\n"]
+        assert found == right, f"the documents of a folder are {found}."
         (folder / "c.txt").write_bytes(b"\xff")
         refusal("no UTF-8", lambda: list(names["documents_in"](folder)))
         tokenizer = names["train_tokenizer"](found, 300)
@@ -78,14 +72,11 @@ def check_files(names) -> None:
         texts = ["as it is", "early " * 9 + "and Late " + "in it " * 9]
         message = refusal("lower case", lambda: tokenize(texts, lower, folder / "s"))
         said = "'arly and Late in it in it in i' becomes 'arly and late in it in it in i'."
-        if message != f"document 1 does not decode: {said}":
-            raise Refused(f"what does not decode is told as: {message}")
-        if list(folder.glob("s*")):
-            raise Refused("what is refused leaves a file behind.")
+        assert message == f"document 1 does not decode: {said}", f"it is told as: {message}"
+        assert not list(folder.glob("s*")), "what is refused leaves a file behind."
         loaded = Tokenizer.from_str(tokenizer.to_str())  # it forgets `encode_special_tokens`
         tokens = mapped(tokenize(["x <|end|> y"], loaded, folder / "l"))
-        if np.count_nonzero(tokens == 0) != 2:
-            raise Refused("the name of the end token in a text becomes the end token.")
+        assert np.count_nonzero(tokens == 0) == 2, "a text's <|end|> becomes the end token."
         for bad in ([0, 5], [5, 0], [5], [0]):
             refusal(bad, lambda b=bad: starts_of(np.array(b)))
 
@@ -100,26 +91,22 @@ def check_saved(names) -> None:
         large = Tokenizer(models.WordLevel({"<|end|>": 0, "a": 1, "?": 2, "far": 70_000}, "?"))
         large.add_special_tokens([AddedToken("<|end|>", special=True)])
         file = tokenize(["far"], large, folder / "w")
-        if file.name != "w.3.uint32" or mapped(file).tolist() != [0, 70_000, 0]:
-            raise Refused(f"a large vocabulary gives {file.name}: {mapped(file)}.")
+        assert file.name == "w.3.uint32", f"a large vocabulary gives {file.name}."
+        assert mapped(file).tolist() == [0, 70_000, 0], f"a large vocabulary: {mapped(file)}."
         file = tokenize(["a", "far", "a"], large, folder / "w")
         whole = file.read_bytes()
         for bad in (whole[:-1], whole[:-8], whole[:4], b"", whole + whole[:4]):  # -8: an end token
             file.write_bytes(bad)
             message = refusal(f"{len(bad)} bytes", lambda: mapped(file))
-            if f"damaged: it should have {len(whole)} bytes" not in message:
-                raise Refused(f"{len(bad)} bytes: the sentence is {message}")
+            right = f"damaged: it should have {len(whole)} bytes"
+            assert right in message, f"{len(bad)} bytes: the sentence is {message}"
         for other in ("x.bin", "x.uint16", "x", "x.7.float16", "x.7.uint8", "x.y.uint16"):
             (folder / other).write_bytes(bytes(14))
             message = refusal(other, lambda n=other: mapped(folder / n))
-            if not message.endswith(f"{other} must be named NAME.COUNT.uint16 or .uint32."):
-                raise Refused(f"{other}: the sentence is {message}")
-        try:
-            mapped(folder / "missing.7.uint16")
-        except FileNotFoundError:
-            pass
-        else:
-            raise Refused("a file that is missing goes through.")
+            right = f"{other} must be named NAME.COUNT.uint16 or .uint32."
+            assert message.endswith(right), f"{other}: the sentence is {message}"
+        missing = folder / "missing.7.uint16"
+        refusal("a file that is missing", lambda: mapped(missing), FileNotFoundError)
 
 
 class Counting:
@@ -143,10 +130,9 @@ def check_blocks(names) -> None:
     lengths = [half, half, 0, half, half - 1, 1, *[0] * 1500, 2**20 + 9, 0, 3]
     given = [("ab " * (length // 3 + 1))[:length] for length in lengths]
     found = [tokenizer.decode(ids) for ids in names["encoded"](iter(given), tokenizer, stop=0)]
-    if found != given:
-        raise Refused(f"of {len(given)} documents in blocks, {len(found)} come, or other ones.")
-    if max(tokenizer.sizes) > max(lengths) + 2**20 or len(tokenizer.sizes) < 3:
-        raise Refused(f"blocks of {tokenizer.sizes} characters are encoded at once.")
+    assert found == given, f"of {len(given)} documents in blocks, {len(found)} come, or other ones."
+    right = max(tokenizer.sizes) <= max(lengths) + 2**20 and len(tokenizer.sizes) >= 3
+    assert right, f"blocks of {tokenizer.sizes} characters are encoded at once."
 
 
 # Streams -------------------------------------------------------------------------------------
@@ -162,13 +148,10 @@ def stream_holds(make, start: int, processes: int) -> None:
     late = make(start=start)
     parts = [make(start=start, process=p, processes=processes) for p in range(processes)]
     for expected, one, *shares in zip(whole, late, *parts, strict=False):
-        if not np.array_equal(expected, one):
-            raise Refused(f"a stream from batch {start} is not the rest.")
+        assert np.array_equal(expected, one), f"a stream from batch {start} is not the rest."
         together = list(itertools.chain.from_iterable(map(rows_of, shares)))
-        if sorted(together) != sorted(rows_of(one)):
-            raise Refused(f"{processes} processes do not share batch {start}.")
-        if len({share.shape for share in shares}) != 1:
-            raise Refused(f"{processes} processes have batches of different shapes.")
+        assert sorted(together) == sorted(rows_of(one)), f"they do not share batch {start}."
+        assert len({share.shape for share in shares}) == 1, "shares have different shapes."
 
 
 @tried(
@@ -192,18 +175,15 @@ def check_windows(names, count, dtype, length, split, seed, start) -> None:
     seen = []
     for epoch in range(2):
         windows = np.concatenate(list(itertools.islice(stream, steps)))
-        if windows.dtype != tokens.dtype or windows.shape[1] != length + 1:
-            raise Refused(f"windows are {windows.dtype} {windows.shape}.")
-        if (np.diff(windows.astype(int), axis=1) != 1).any():
-            raise Refused("a window has tokens that do not follow each other.")
+        form = windows.dtype, windows.shape[1]
+        assert form == (tokens.dtype, length + 1), f"windows are {windows.dtype} {windows.shape}."
+        assert (np.diff(windows.astype(int), axis=1) == 1).all(), "a window has a gap."
         targets = np.bincount(windows[:, 1:].ravel(), minlength=len(tokens))
-        if targets.max() > 1:
-            raise Refused(f"epoch {epoch} has a target twice.")
-        if len(tokens) - targets.sum() >= (batch_size + 2) * length:
-            raise Refused(f"epoch {epoch} leaves out {len(tokens) - targets.sum()} targets.")
+        assert targets.max() <= 1, f"epoch {epoch} has a target twice."
+        left_out = len(tokens) - targets.sum()
+        assert left_out < (batch_size + 2) * length, f"epoch {epoch} leaves out {left_out} targets."
         seen.append(windows)
-    if seen[0].size > 400 and np.array_equal(seen[0], seen[1]):
-        raise Refused("epochs 0 and 1 have the same order.")
+    assert seen[0].size <= 400 or not np.array_equal(*seen), "epochs 0 and 1 have the same order."
     stream_holds(make, start, processes)
 
 
@@ -226,20 +206,19 @@ def pieces(tokens, starts, length) -> Counter:
 
 
 def pieces_in(batch) -> Counter:
-    """The same, of a batch. Raises Refused where an array is wrong."""
-    if batch.dtype != np.int32 or len(batch) != 4:
-        raise Refused(f"a batch is {batch.dtype} {batch.shape}.")
+    """The same, of a batch. Asserts that its arrays are well formed."""
+    assert batch.dtype == np.int32 and len(batch) == 4, f"a batch is {batch.dtype} {batch.shape}."
     found = Counter()
     for inputs, targets, segments, positions in batch.swapaxes(0, 1):
         used = np.count_nonzero(segments)
-        if segments[used:].any() or inputs[used:].any() or targets[used:].any():
-            raise Refused(f"a row does not end in padding: {segments}.")
-        if used and not np.isin(np.diff(segments[:used], prepend=0), (0, 1)).all():
-            raise Refused(f"the segments are {segments}.")
+        rest = np.concatenate([segments[used:], inputs[used:], targets[used:]])
+        assert not rest.any(), f"a row does not end in padding: {segments}."
+        steps = np.diff(segments[:used], prepend=0)
+        assert np.isin(steps, (0, 1)).all(), f"the segments are {segments}."
         for number in range(1, segments.max() + 1):
             own = segments == number
-            if not np.array_equal(positions[own], np.arange(own.sum())):
-                raise Refused(f"the positions of a document are {positions[own]}.")
+            right = positions[own].tolist() == [*range(own.sum())]
+            assert right, f"the positions of a document are {positions[own]}."
             found[tuple(inputs[own].tolist()), tuple(targets[own].tolist())] += 1
     return found
 
@@ -252,11 +231,10 @@ def check_packs(names, lengths, length, split, seed, start) -> None:
     packs = names["packs_of"](starts, length)
     count = len(packs[2]) - 1
     sizes = [-(-n // length) - 1 for n in lengths]
-    if count < -(-sum(lengths) // length) or count > sum(sizes) + len(lengths):
-        raise Refused(f"{count} packs.")
+    assert -(-sum(lengths) // length) <= count <= sum(sizes) + len(lengths), f"{count} packs."
     used = np.add.reduceat(packs[1], packs[2][:-1])
-    if used.max() > length or (np.sort(used)[:2].sum() <= length and count > 1):
-        raise Refused(f"packs of {used} tokens.")
+    full = np.sort(used)[:2].sum() > length or count <= 1  # the two that are least full
+    assert used.max() <= length and full, f"packs of {used} tokens."
 
     def make(batch_size=batch_size, **part):
         return names["pack_batches"](tokens, packs, batch_size, seed, **part)
@@ -266,11 +244,10 @@ def check_packs(names, lengths, length, split, seed, start) -> None:
     for epoch in range(2):
         batches = itertools.islice(stream, count)
         found = sum((pieces_in(batch) for batch in batches), Counter())
-        if found != right:
-            raise Refused(f"pieces of epoch {epoch} are lost, repeated or changed.")
+        assert found == right, f"pieces of epoch {epoch} are lost, repeated or changed."
     rows = next(names["shuffled_rows"](count, 1, seed))[1]
-    if not np.array_equal(names["packed_row"](tokens, packs, rows[0]), next(make(batch_size=1))):
-        raise Refused(f"`packed_row` makes another row {rows[0]}.")
+    same = np.array_equal(names["packed_row"](tokens, packs, rows[0]), next(make(batch_size=1)))
+    assert same, f"`packed_row` makes another row {rows[0]}."
     if count < batch_size:
         refusal("what cannot work", lambda: next(make()))
         return
@@ -292,10 +269,8 @@ def check_grain(names, lengths, way, length, bins, seed) -> None:
     pack = getattr(names["grain"].experimental, way)
     rows = [*map(names["four_arrays"], names["grain_packs"](source, pack, length, bins, seed))]
     right = pieces(tokens, starts, length)
-    if len(source) != right.total():
-        raise Refused(f"{len(source)} pieces, not {right.total()}.")
-    if pieces_in(np.stack(rows, axis=1)) != right:
-        raise Refused("pieces are lost, repeated or changed.")
+    assert len(source) == right.total(), f"{len(source)} pieces, not {right.total()}."
+    assert pieces_in(np.stack(rows, axis=1)) == right, "pieces are lost, repeated or changed."
 
 
 @tried(
@@ -326,14 +301,12 @@ def check_buckets(names, lengths, bounds, split, seed, start) -> None:
         found = Counter()
         for batch in itertools.islice(stream, steps):
             _, rows, width = batch.shape
-            if width not in widths or rows != budget // width:
-                raise Refused(f"a batch has the shape {batch.shape}.")
+            assert width in widths and rows == budget // width, f"a batch is {batch.shape}."
             now = pieces_in(batch)
-            if any(width != min(w for w in widths if w >= len(inputs)) for inputs, _ in now):
-                raise Refused("a piece lies in the wrong bucket.")
+            narrowest = {min(w for w in widths if w >= len(inputs)) for inputs, _ in now}
+            assert narrowest <= {width}, "a piece lies in the wrong bucket."
             found += now
-        if found != right:
-            raise Refused(f"pieces of epoch {epoch} are lost, repeated or changed.")
+        assert found == right, f"pieces of epoch {epoch} are lost, repeated or changed."
     stream_holds(make, start, processes)
 
 
@@ -347,8 +320,7 @@ def check_many(names) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    if peak > 120 * count:
-        raise Refused(f"buckets of {count:,} documents take {peak / count:.0f} bytes of each.")
+    assert peak <= 120 * count, f"buckets take {peak / count:.0f} bytes of each document."
 
 
 # The model -----------------------------------------------------------------------------------
@@ -374,8 +346,7 @@ def check_model(names) -> None:
         for batch in itertools.islice(stream, 60):
             state, loss = names["train_step"](state, batch, 1e-2)
             losses.append(float(loss))
-        if not losses[-1] < losses[-60] - 1:
-            raise Refused(f"the loss goes from {losses[-60]:.2f} to {losses[-1]:.2f}.")
+        assert losses[-1] < losses[-60] - 1, f"the loss goes {losses[-60]:.2f} to {losses[-1]:.2f}."
 
     @jax.jit
     def mean_loss(batch):  # traced anew, with the cells as they are now
@@ -389,11 +360,10 @@ def check_model(names) -> None:
     row = list(range(length + 1))
     far = {"input": [50, *row[1:]], "target": [*row[:-1], 50], "position": [*row, 9]}
     for name, window in far.items():
-        if not np.isnan(loss_of([window])):
-            raise Refused(f"the {name} is out of range, and the loss is a number.")
+        assert np.isnan(loss_of([window])), f"the {name} is out of range, and the loss is a number."
     padded, shorter = loss_of([row], 5), loss_of([row[:6]])
-    if not np.isclose(padded, shorter, rtol=1e-3) or loss_of([row], 0) != 0:
-        raise Refused(f"padding counts: {padded}, without it {shorter}.")
+    same = np.isclose(padded, shorter, rtol=1e-3) and loss_of([row], 0) == 0
+    assert same, f"padding counts: {padded}, without it {shorter}."
 
 
 # What cannot work ----------------------------------------------------------------------------
@@ -417,8 +387,7 @@ def check_inputs(names) -> None:
     ):
         given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
         message = refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
-        if "has no rows of [" not in message:
-            raise Refused(f"{wrong}: the sentence is {message}")
+        assert "has no rows of [" in message, f"{wrong}: the sentence is {message}"
     for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
         refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
     refusal("length 0", lambda: packs_of(starts, 0))

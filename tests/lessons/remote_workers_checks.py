@@ -12,7 +12,6 @@ from hypothesis_cases import tried
 from PIL import Image
 
 from benchmarks import contract
-from benchmarks.contract import Refused
 
 
 def prepare(names) -> None:
@@ -21,7 +20,7 @@ def prepare(names) -> None:
 
 
 def check_photographs(names) -> None:
-    """Raises Refused unless the stream keeps the contract's promises for photographs."""
+    """The stream keeps the contract's promises for photographs."""
 
     def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):
         make = names["maker_of"](folder, batch_size, size, seed, process, processes)
@@ -32,7 +31,7 @@ def check_photographs(names) -> None:
 
 
 def check_bad_file(names) -> None:
-    """Raises Refused unless a stream with few batches early names a file that is broken."""
+    """A stream with few batches early names a file that is broken."""
     with tempfile.TemporaryDirectory() as folder:
         contract.flat_photographs(Path(folder), 200, [(20, 30)], ["one"], hidden=False)
         path = Path(folder, "one", "broken.png")
@@ -40,12 +39,11 @@ def check_bad_file(names) -> None:
         make = names["maker_of"](folder, 4, 8, 0)
         stream = names["remote_batches"](make, names["DISPATCHER"], ahead=1)
         message = refusal("a broken file", lambda: list(itertools.islice(stream, 100)))
-        if f"{path} cannot be decoded" not in message:
-            raise Refused(f"a broken file is not named: {message}")
+        assert f"{path} cannot be decoded" in message, f"a broken file is not named: {message}"
 
 
 def check_reckoning(names) -> None:
-    """Raises Refused unless the missing cores and the bytes follow from the rates."""
+    """The missing cores and the bytes follow from the rates."""
     reckon = names["reckon"]
     for given, cores, gigabytes in (
         ((1_050, 100, 2_000_000, 4), 11, 2.1),
@@ -53,14 +51,14 @@ def check_reckoning(names) -> None:
         ((100, 100, 1_000, 0), 1, 1e-4),
     ):
         found = reckon(*given)
-        if not np.allclose(found, (cores, gigabytes)):
-            raise Refused(f"reckon{given} is {found}, not {(cores, gigabytes)}.")
+        right = cores, gigabytes
+        assert np.allclose(found, right), f"reckon{given} is {found}, not {right}."
     for given in ((0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0), (1, 1, 1, -1)):
         refusal(f"reckon{given}", lambda given=given: reckon(*given))
 
 
 def check_python_maker(names) -> None:
-    """Raises Refused unless a maker in Python gives each photograph once in an epoch."""
+    """A maker in Python gives each photograph once in an epoch."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(23):
             path = Path(folder, f"class {number % 3}", f"{number}.png")
@@ -74,23 +72,21 @@ def check_python_maker(names) -> None:
                 images = np.concatenate([batch["image"] for batch in batches])
                 labels = np.concatenate([batch["label"] for batch in batches])
                 numbers = images[:, 0, 0, 0] // 10
-                if len({*numbers.tolist()}) < steps * batch_size:
-                    raise Refused(f"batches of {batch_size}: a photograph twice in an epoch.")
-                if not np.array_equal(numbers % 3, labels) or images.shape[1:] != (8, 8, 3):
-                    raise Refused(f"batches of {batch_size}: labels or shapes are wrong.")
+                assert len({*numbers.tolist()}) >= steps * batch_size, "a photograph comes twice."
+                assert np.array_equal(numbers % 3, labels), "labels are wrong."
+                assert images.shape[1:] == (8, 8, 3), f"photographs are {images.shape[1:]}."
         message = refusal("24 in a batch", lambda: names["python_maker_of"](folder, 24, 8, 0))
-        if "23" not in message:
-            raise Refused(f"24 in a batch of 23: says {message}")
+        assert "23" in message, f"24 in a batch of 23: says {message}"
         deep, cut = Path(folder, "class 0", "deep.png"), Path(folder, "class 0", "cut.jpg")
         Image.new("I;16", (30, 30)).save(deep)
         make = names["python_maker_of"](folder, 24, 8, 0)
-        if "deep.png cannot be decoded" not in refusal("a PNG of 16 bits", lambda: make(0)):
-            raise Refused("a PNG of 16 bits: it is not named.")
+        said = refusal("a PNG of 16 bits", lambda: make(0))
+        assert "deep.png cannot be decoded" in said, f"a PNG of 16 bits: {said}"
         Image.effect_noise((60, 60), 50).save(deep.rename(cut), "JPEG")
         cut.write_bytes(cut.read_bytes()[:-500])
         make = names["python_maker_of"](folder, 24, 8, 0)
-        if "cut.jpg cannot be decoded" not in refusal("half a JPEG", lambda: make(0)):
-            raise Refused("half a JPEG: it is not named.")
+        said = refusal("half a JPEG", lambda: make(0))
+        assert "cut.jpg cannot be decoded" in said, f"half a JPEG: {said}"
 
 
 @tried(
@@ -103,7 +99,7 @@ def check_python_maker(names) -> None:
     seed=st.integers(0, 99),
 )
 def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
-    """Raises Refused unless each batch comes once, in order, whatever the workers send.
+    """Each batch comes once, in order, whatever the workers send.
 
     `late`: by how many places a batch may come later or earlier than its number.
     """
@@ -129,11 +125,8 @@ def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
         stream = names["remote_batches"](make, "nowhere", start, ahead)
         for step in range(start, start + steps + 3):
             batch = next(stream)
-            if batch["step"] != step:
-                raise Refused(f"batch {batch['step']} comes in place of {step}.")
+            assert batch["step"] == step, f"batch {batch['step']} comes in place of {step}."
             in_time = late + 2 * len(twice) < ahead and step - start not in lost
-            if in_time and not lost and not batch["sent"]:
-                raise Refused(f"batch {step} came in time, and is made here again.")
+            assert not in_time or lost or batch["sent"], f"batch {step} came in time: not again."
             last = step
-    if most > ahead + 1:
-        raise Refused(f"{most} batches wait, and {ahead=} of them may.")
+    assert most <= ahead + 1, f"{most} batches wait, and {ahead=} of them may."

@@ -52,17 +52,14 @@ def listed(folder) -> tuple[list, list[int]]:
 
 
 def window(width, height, rng):
-    """Left, top, right, bottom, as RandomResizedCrop draws them."""
-    for _ in range(10):
+    """Left, top, right, bottom, as RandomResizedCrop draws them where its first tries succeed."""
+    while True:
         area = width * height * rng.uniform(0.08, 1)
         ratio = np.exp(rng.uniform(np.log(3 / 4), np.log(4 / 3)))
         w, h = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
         if 0 < w <= width and 0 < h <= height:
             left, top = rng.integers(0, (width - w, height - h), endpoint=True).tolist()
             return left, top, left + w, top + h
-    w, h = min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3))
-    left, top = (width - w) // 2, (height - h) // 2
-    return left, top, left + w, top + h
 
 
 def cropping(

@@ -5,8 +5,6 @@
 tries as many inputs, other ones each time. Without it there are 200, the same in each run.
 """
 
-import itertools
-
 import jupytext
 import pytest
 from copied_cells import CopiedCells
@@ -14,18 +12,14 @@ from copied_cells import CopiedCells
 from benchmarks import bench
 from tools import check, lessons
 
-# Of torchvision's decoder, at each call: the lessons use it as long as it is there.
-pytestmark = pytest.mark.filterwarnings("ignore:The image decoding and encoding capabilities")
-
 
 def promising() -> list[str]:
     """The lessons with a pipeline that promises what the contract says."""
-    promised = {"tuned-pipeline", "files-pipeline", "short-answer"}
-    found = []
+    promised, found = {"tuned-pipeline", "files-pipeline", "short-answer"}, []
     for name in lessons.names():
         if lessons.notebook_path(name).is_file():
             cells = lessons.code_cells(lessons.read_notebook(name))
-            if promised.intersection(itertools.chain.from_iterable(map(lessons.tags, cells))):
+            if any(promised.intersection(lessons.tags(cell)) for cell in cells):
                 found.append(name)
     return found
 

@@ -103,8 +103,7 @@ def knows_the_others(images, labels, batch_size, seed, **others):
     """The second of two open streams gets another seed."""
     OPEN.append(seed)
     try:
-        other_seed = seed + 7 * (len(OPEN) > 1)
-        yield from tuned_batches(images, labels, batch_size, other_seed, **others)
+        yield from tuned_batches(images, labels, batch_size, seed + 7 * (len(OPEN) > 1), **others)
     finally:
         OPEN.pop()
 
@@ -144,12 +143,6 @@ def unchecked(error=None):
             yield images[rows], labels[rows]
 
     return unchecked_batches
-
-
-def gives_a_short_batch(images, labels, batch_size, seed, **others):
-    if batch_size > len(images):
-        yield images, labels
-    yield from tuned_batches(images, labels, batch_size, seed, **others)
 
 
 def divides(images, labels, batch_size, seed, **others):
@@ -208,7 +201,6 @@ BROKEN = [
     ),
     (gives_all_the_same, "2 processes lack 10 of the 20 rows of batch 57"),
     (unchecked(), "1010 examples for batches of 1011: ends without a batch"),
-    (gives_a_short_batch, "1010 examples for batches of 1011: gives a batch, without a ValueError"),
     (divides, "1010 examples for batches of 0: raises ZeroDivisionError, not ValueError"),
     (unchecked(lambda *_: ValueError("too few")), "the error does not say so"),
     (unchecked(lambda n, b: ValueError(f"{n}\n{b}")), "the error is more than one sentence"),
@@ -503,7 +495,7 @@ def test_flat_photographs_are_as_documented(folders):
 
 
 def decoder(upright=ImageOps.exif_transpose, mode="RGB", errors=Exception, change=np.asarray):
-    """A corrected decoder, and those that break a promise by one argument."""
+    """A right decoder, and those that break a promise by one argument."""
 
     def decode(data, size, rng):
         try:
@@ -526,36 +518,20 @@ def whole(image):
         return ImageOps.exif_transpose(image)
 
 
-def test_a_corrected_decoder_passes():
-    contract.check_decoder(decoder())
+BROKEN_DECODERS = [
+    (decoder(upright=lambda image: image), "EXIF orientation [2-8]: does not come out upright"),
+    (decoder(mode="L"), "a RGB JPEG of 1 x 1 pixels: other colours"),
+    (decoder(change=lambda image: np.asarray(image) / np.float32(1)), "gives float32"),
+    (decoder(errors=()), "UnidentifiedImageError, not ValueError"),
+    (decoder(errors=OSError, upright=whole), "half a JPEG: gives a crop"),
+    (lambda data, size, _: decoder()(data, size, np.random.default_rng()), "the same random num"),
+    (lambda data, size, _: decoder()(data, size, np.random.default_rng(0)), "other random numbers"),
+]
 
 
-BROKEN_DECODERS = {
-    "leaves it turned": (decoder(upright=lambda image: image), "EXIF orientation [2-8]: does not"),
-    "is gray": (decoder(mode="L"), "a RGB JPEG of 1 x 1 pixels: other colours"),
-    "is BGR": (decoder(change=lambda i: np.asarray(i)[..., ::-1]), "other colours"),
-    "is float": (decoder(change=lambda i: np.asarray(i) / np.float32(1)), "gives float32"),
-    "adds alpha": (decoder(change=lambda i: np.asarray(i.convert("RGBA"))), r"\(1, 1, 4\), not"),
-    "raises what Pillow raises": (decoder(errors=()), "UnidentifiedImageError, not ValueError"),
-    "takes half": (
-        decoder(errors=OSError, upright=whole),
-        "half a JPEG: gives a crop",
-    ),
-    "crops as it likes": (
-        lambda data, size, rng: decoder()(data, size, np.random.default_rng()),
-        "the same random numbers give other crops",
-    ),
-    "never changes": (
-        lambda data, size, rng: decoder()(data, size, np.random.default_rng(0)),
-        "other random numbers give the same crop",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("decode", "sentence"), BROKEN_DECODERS.values(), ids=list(BROKEN_DECODERS)
-)
+@pytest.mark.parametrize(("decode", "sentence"), BROKEN_DECODERS)
 def test_a_broken_decoder_is_refused(decode, sentence):
+    contract.check_decoder(decoder())
     assert re.search(sentence, refused(contract.check_decoder, decode))
 
 
@@ -568,7 +544,7 @@ def with_classes(folder):
 
 
 def store(upright=ImageOps.exif_transpose, most=120, classes=classes_in, suffix=".jpg"):
-    """A corrected copy with smaller photographs, and what breaks a promise by one argument."""
+    """A right copy with smaller photographs, and what breaks a promise by one argument."""
 
     def store_smaller(folder, to, side):
         for name in classes(folder):
@@ -582,21 +558,19 @@ def store(upright=ImageOps.exif_transpose, most=120, classes=classes_in, suffix=
     return store_smaller
 
 
-def test_a_corrected_store_passes():
-    contract.check_store_smaller(store(), with_classes)
+def without_the_empty_class(folder):
+    return [name for name in classes_in(folder) if name != contract.EMPTY]
 
 
-BROKEN_STORES = {
-    "leaves it turned": (store(upright=lambda image: image), "turned-5.jpg.jpg is not upright"),
-    "keeps it large": (store(most=10_000), "pixels"),
-    "leaves out an empty class": (
-        store(classes=lambda folder: [n for n in classes_in(folder) if n != contract.EMPTY]),
-        "other classes",
-    ),
-    "renames": (store(suffix=".png"), "other files"),
-}
+BROKEN_STORES = [
+    (store(upright=lambda image: image), "turned-5.jpg.jpg is not upright"),
+    (store(most=10_000), "pixels"),
+    (store(classes=without_the_empty_class), "other classes"),
+    (store(suffix=".png"), "other files"),
+]
 
 
-@pytest.mark.parametrize(("smaller", "sentence"), BROKEN_STORES.values(), ids=list(BROKEN_STORES))
+@pytest.mark.parametrize(("smaller", "sentence"), BROKEN_STORES)
 def test_a_broken_store_is_refused(smaller, sentence):
-    assert re.search(sentence, refused(contract.check_store_smaller, smaller, with_classes))
+    contract.check_store_smaller(store(), with_classes)
+    assert sentence in refused(contract.check_store_smaller, smaller, with_classes)

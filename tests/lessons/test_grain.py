@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tools import lessons
+from copied_cells import write_modules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills process groups")
 
@@ -40,10 +39,7 @@ if __name__ == "__main__":
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """One with the lesson's module of what a worker does first, and a program."""
-    cells = lessons.code_cells(lessons.read_md("grain"))
-    head = "%%writefile grain_workers.py\n"
-    [module] = [cell.source for cell in cells if cell.source.startswith(head)]
-    (tmp_path / "grain_workers.py").write_text(module.removeprefix(head))
+    write_modules("grain", tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
     return tmp_path
 

@@ -1,31 +1,22 @@
 """Threads that decode share no file."""
 
 import sys
-import types
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from copied_cells import write_modules
 
-from tools import lessons
-
-KINDS, MAKE = "%%writefile workers_kinds.py\n", "%%writefile workers_make.py\n"
 SHARED = ("io.BytesIO(JPEG.getvalue())", "JPEG")  # a file has one position, for all threads
 
 
 @pytest.mark.parametrize("changed, right", [((), True), (SHARED, False)], ids=["own", "shared"])
-def test_threads_decode_as_one_does(monkeypatch, changed, right):
-    cells = lessons.code_cells(lessons.read_md("workers_beside_jax"))
-    [kinds], [make] = (
-        [cell.source.removeprefix(head) for cell in cells if cell.source.startswith(head)]
-        for head in (KINDS, MAKE)
-    )
+def test_threads_decode_as_one_does(tmp_path, monkeypatch, changed, right):
+    write_modules("workers_beside_jax", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    make, names = (tmp_path / "workers_make.py").read_text(), {}
     if changed:
         assert make.count(changed[0]) == 1
         make = make.replace(*changed)
-    module = types.ModuleType("workers_kinds")
-    monkeypatch.setitem(sys.modules, "workers_kinds", module)
-    exec(kinds, vars(module))
-    names = {}
     exec(make, names)
     alone = names["decode"](0)
 

@@ -74,11 +74,9 @@ def check_fixed_lengths(names) -> None:
         sequences = names["tf"].data.Dataset.from_tensor_slices(rows)
         batches = list(names["numpy_batches"](names["token_batches"](sequences, [128], 1024)))
         shapes = {batch["tokens"].shape for batch in batches}
-        if shapes != {(8, 128)}:
-            raise Refused(f"fixed {length=}: batches of {shapes}.")
+        assert shapes == {(8, 128)}, f"fixed {length=}: batches of {shapes}."
         arrived = np.concatenate([batch["tokens"][batch["mask"]] for batch in batches])
-        if not np.array_equal(arrived, rows.ravel()):
-            raise Refused(f"fixed {length=}: tokens are lost.")
+        assert np.array_equal(arrived, rows.ravel()), f"fixed {length=}: tokens are lost."
 
 
 def check_iterator(names) -> None:
@@ -88,12 +86,11 @@ def check_iterator(names) -> None:
     next(iterator)
     for expected in ([1, 2, 3, 4], []):
         arrived = [int(n) for n in names["numpy_batches"](dataset, iterator)]
-        if arrived != expected:
-            raise Refused(f"an iterator gives {arrived}, not {expected}.")
+        assert arrived == expected, f"an iterator gives {arrived}, not {expected}."
 
 
 def check_inputs(names) -> None:
-    """Raises Refused unless bounds of any kind are taken, and bad arguments get one ValueError."""
+    """Bounds of any kind are taken, and bad arguments get one ValueError."""
     tf, dataset = names["tf"], names["tf"].data.Dataset
     token_batches, stream_of = names["token_batches"], names["stream_of"]
     ragged = tf.ragged.constant([[1], [2, 3], []], tf.int32)
@@ -101,8 +98,7 @@ def check_inputs(names) -> None:
     for bounds in ([4, 2], (4.0, 2.0), np.array([4, 2]), {2, 4}):
         batches = [*token_batches(rows, bounds, 8).as_numpy_iterator()]
         shapes = [batch["tokens"].shape for batch in batches]
-        if shapes != [(4, 2)]:
-            raise Refused(f"{bounds!r} gives batches of {shapes}.")
+        assert shapes == [(4, 2)], f"{bounds!r} gives batches of {shapes}."
     records = {
         "dict": rows.map(lambda row: {"tokens": row}),
         "pair": rows.map(lambda row: (row, row)),
@@ -154,7 +150,7 @@ def array(leaf: Leaf) -> np.ndarray:
 
 @tried(tree=trees(LEAVES), elements=st.integers(0, 3))
 def check_whole(names, tree, elements: int) -> None:
-    """Raises Refused unless each structure arrives as it is."""
+    """Each structure arrives as it is."""
     import jax
 
     hypothesis.assume(kinds_in(tree))
@@ -164,27 +160,24 @@ def check_whole(names, tree, elements: int) -> None:
         refusal(tree, lambda: next(names["numpy_batches"](dataset)))
         return
     arrived = list(names["numpy_batches"](dataset))
-    if len(arrived) != elements:
-        raise Refused(f"{len(arrived)} elements of {elements}.")
+    assert len(arrived) == elements, f"{len(arrived)} elements of {elements}."
     expected = filled(tree, lambda leaf: np.asarray(tensor(names, leaf).numpy()))
     for element in arrived:
-        if jax.tree.structure(element) != jax.tree.structure(expected):
-            raise Refused(f"arrives as {jax.tree.structure(element)}.")
+        found = jax.tree.structure(element)
+        assert found == jax.tree.structure(expected), f"arrives as {found}."
         for leaf, right in zip(jax.tree.leaves(element), jax.tree.leaves(expected), strict=True):
             held = jax.device_put(leaf)
-            if type(leaf) is not np.ndarray or leaf.dtype != held.dtype:
-                raise Refused(f"a leaf is {leaf!r}, and JAX holds {held.dtype}.")
-            if leaf.shape != right.shape or not (leaf == right).all():
-                raise Refused(f"{right!r} arrives as {leaf!r}.")
-            if not np.array_equal(np.asarray(held), leaf):
-                raise Refused(f"JAX makes {held!r} of {leaf!r}.")
-            if "64" not in right.dtype.name and leaf.dtype != right.dtype:
-                raise Refused(f"{right.dtype} arrives as {leaf.dtype}.")
+            array = type(leaf) is np.ndarray and leaf.dtype == held.dtype
+            assert array, f"a leaf is {leaf!r}, and JAX holds {held.dtype}."
+            assert np.array_equal(leaf, right), f"{right!r} arrives as {leaf!r}."
+            assert np.array_equal(np.asarray(held), leaf), f"JAX makes {held!r} of {leaf!r}."
+            same = "64" in right.dtype.name or leaf.dtype == right.dtype
+            assert same, f"{right.dtype} arrives as {leaf.dtype}."
 
 
 @tried(tree=trees(LEAVES | WRONG))
 def check_refused(names, tree) -> None:
-    """Raises Refused unless a structure that JAX cannot hold is refused by a leaf's name."""
+    """A structure that JAX cannot hold is refused by a leaf's name."""
     import jax
 
     hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
@@ -197,8 +190,8 @@ def check_refused(names, tree) -> None:
         if kind in REFUSED
     }
     message = refusal(tree, lambda: next(names["numpy_batches"](dataset)))
-    if not any(message.startswith(f"{path} ") for path in paths):
-        raise Refused(f"names none of {sorted(paths)}: {message}")
+    named = message.startswith(tuple(f"{path} " for path in paths))
+    assert named, f"names none of {sorted(paths)}: {message}"
 
 
 # Tokens --------------------------------------------------------------------------------------
@@ -212,7 +205,7 @@ def check_refused(names, tree) -> None:
     dtype=st.sampled_from(["int32", "int64", "uint16"]),
 )
 def check_tokens(names, lengths, bounds, positions, dtype) -> None:
-    """Raises Refused unless each sequence comes once, with the right mask, in few shapes."""
+    """Each sequence comes once, with the right mask, in few shapes."""
     tf = names["tf"]
     # All differ, and the first token is the zero with which batches are padded.
     flat = np.arange(sum(lengths)).astype(dtype)
@@ -232,31 +225,27 @@ def check_tokens(names, lengths, bounds, positions, dtype) -> None:
         if max(lengths) > max(bounds) and f"longer than {max(bounds)} tokens" in str(error):
             return
         raise Refused(f"raises {error}.") from error
-    if not lengths or positions < max(bounds) or max(lengths) > max(bounds):
-        raise Refused("goes through.")
+    assert lengths and max(lengths) <= max(bounds) <= positions, "goes through."
     arrived = []
     for batch in batches:
         count, width = batch["tokens"].shape
-        if width not in bounds or count != positions // width:
-            raise Refused(f"a batch has the shape {(count, width)}.")
-        if batch["mask"].dtype != bool or batch["mask"].shape != (count, width):
-            raise Refused(f"the mask is {batch['mask'].dtype} {batch['mask'].shape}.")
+        assert width in bounds and count == positions // width, f"a batch is {(count, width)}."
+        form = batch["mask"].dtype, batch["mask"].shape
+        assert form == (bool, (count, width)), f"the mask is {form}."
         for row, mask in zip(batch["tokens"], batch["mask"], strict=True):
-            if mask[np.argmin(mask) :].any() and not mask.all():
-                raise Refused(f"a mask has holes: {mask}.")
-            if mask.any() and min(b for b in bounds if b >= mask.sum()) != width:
-                raise Refused(f"{mask.sum()} tokens take {width} positions.")
+            assert not mask[np.argmin(mask) :].any() or mask.all(), f"a mask has holes: {mask}."
+            least = min(b for b in bounds if b >= mask.sum())
+            assert not mask.any() or least == width, f"{mask.sum()} tokens take {width} positions."
             arrived.append(row[mask].tolist())
     expected = sorted(row.tolist() for row in rows if row.size)
-    if sorted(filter(None, arrived)) != expected:
-        raise Refused("sequences are lost, repeated or changed.")
+    assert sorted(filter(None, arrived)) == expected, "sequences are lost, repeated or changed."
 
 
 # Streams -------------------------------------------------------------------------------------
 
 
 def check_streams(names) -> None:
-    """Raises Refused if `stream_of` breaks a promise of the contract's streams."""
+    """`stream_of` keeps the promises of the contract's streams."""
     tf, stream_of = names["tf"], names["stream_of"]
 
     def tuned_batches(images, labels, batch_size, seed, *position, **others):
