@@ -2,9 +2,9 @@
 
 import dataclasses
 
+import hypothesis_cases
 import numpy as np
 import pytest
-from carry_over import cases
 
 from benchmarks import bench, contract
 from benchmarks.others import loaders, other, run
@@ -17,11 +17,13 @@ class Tried(other.Other):
     def check_many(self, share: int) -> None:
         """Raises Refused where an epoch of any input is not whole."""
 
-        @cases.tried(share, case=cases.cases())
+        @hypothesis_cases.tried(share, case=hypothesis_cases.cases())
         def check(case):
             stream = self._stream(dataclasses.replace(case, label_dtype="int32"))
             if stream.steps:
                 contract.check_epochs(stream)
+
+        check()
 
     def break_stream(self) -> None:
         """From now on each batch comes twice."""

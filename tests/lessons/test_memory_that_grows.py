@@ -140,8 +140,14 @@ def test_batches_fit_exactly_or_are_refused(fit_in_shm):
 
 
 # In a /dev/shm of 8 MB of its own, where the kernel lets anybody mount one.
-UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-MOUNT = "mount -t tmpfs -o size=8m none /dev/shm"
+
+
+@pytest.fixture
+def in_small_shm(mounted, python):
+    prefix = mounted("-t tmpfs -o size=8m none", Path("/dev/shm"))
+    return lambda *arguments: python("-c", *arguments, prefix=prefix)
+
+
 TOUCH = """
 from multiprocessing import shared_memory
 block = shared_memory.SharedMemory(create=True, size=20_000_000)
@@ -158,24 +164,13 @@ except RuntimeError as error:
 """
 
 
-def in_small_shm(program: str, *arguments: str) -> subprocess.CompletedProcess:
-    if not shutil.which("unshare"):
-        pytest.skip("needs unshare of util-linux")
-    quiet = {"capture_output": True, "text": True}
-    if subprocess.run([*UNSHARE, MOUNT], check=False, **quiet).returncode:
-        pytest.skip("no user namespaces here")
-    command = f'{MOUNT} && exec "$@"'
-    run = [*UNSHARE, command, "sh", sys.executable, "-c", program, *arguments]
-    return subprocess.run(run, check=False, **quiet)
-
-
-def test_python_dies_of_a_bus_error_where_shared_memory_is_too_small():
+def test_python_dies_of_a_bus_error_where_shared_memory_is_too_small(in_small_shm):
     assert in_small_shm(TOUCH).returncode in (-7, 128 + 7)
     assert in_small_shm(TOUCH.replace("20_000_000", "2_000_000")).returncode == 0
 
 
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-def test_pytorch_says_so_with_either_strategy(strategy):
+def test_pytorch_says_so_with_either_strategy(in_small_shm, strategy):
     done = in_small_shm(LOAD, strategy)
     assert "unable to allocate shared memory(shm)" in done.stdout
     assert not in_small_shm(LOAD.replace("20_000_000", "2_000_000"), strategy).stdout
@@ -196,7 +191,7 @@ except RuntimeError as error:
 """
 
 
-def test_pytorch_reports_a_worker_that_dies_of_a_bus_error():
+def test_pytorch_reports_a_worker_that_dies_of_a_bus_error(in_small_shm):
     done = in_small_shm(WORKER)
     assert "Unexpected bus error encountered in worker" in done.stderr
     assert "is killed by signal: Bus error" in done.stdout

@@ -1,7 +1,9 @@
-"""The inputs that hypothesis tries."""
+"""The inputs of pipelines that hypothesis tries: 200, or as many as CARRY_OVER_CASES says."""
 
+import functools
 import os
 import tempfile
+from collections.abc import Iterable
 
 import hypothesis
 import hypothesis.configuration
@@ -11,6 +13,8 @@ from benchmarks import contract
 
 CASES = int(os.environ.get("CARRY_OVER_CASES", "200"))
 BY_HAND = "CARRY_OVER_CASES" in os.environ
+QUICK = hypothesis.Phase.explicit, hypothesis.Phase.generate
+SHRINK = True  # a check fails on the smallest input that was found, not on the first
 SHAPES = ((8, 8), (6, 6, 3), (5,), (28, 28, 1))
 DTYPES = ("uint8", "int16", "int32", "float32")
 
@@ -45,26 +49,37 @@ def cases(draw) -> contract.Case:
     )
 
 
-def tried(share: int = 1, shrink: bool = True, **given):
-    """A decorator: call the check at once, on CASES // share inputs of the strategies `given`.
+def tried(share: int = 1, picked: Iterable[dict] = (), **given):
+    """A decorator: each call of the check makes CASES // share, with inputs of the strategies.
 
-    They are the same ones each time, unless CASES was given. With `shrink` the check fails on the
-    smallest input that was found.
+    They are the same ones each time, unless CASES was given. Those that are `picked` come first.
+    An error has notes: the input.
     """
 
-    def run(check):
-        hypothesis.settings(
-            max_examples=max(CASES // share, 1),
-            phases=list(hypothesis.Phase) if shrink else [hypothesis.Phase.generate],
-            derandomize=not BY_HAND,
-            database=None,
-            deadline=None,
-            print_blob=False,
-            report_multiple_bugs=False,
-            suppress_health_check=list(hypothesis.HealthCheck),
-        )(hypothesis.given(**given)(check))()
+    def decorated(check):
+        @functools.wraps(check)
+        def on_all(*arguments):
+            @hypothesis.settings(
+                max_examples=max(CASES // share, 1),
+                phases=list(hypothesis.Phase) if SHRINK else QUICK,
+                derandomize=not BY_HAND,
+                database=None,
+                deadline=None,
+                print_blob=False,
+                report_multiple_bugs=False,
+                suppress_health_check=list(hypothesis.HealthCheck),
+            )
+            @hypothesis.given(**given)
+            def on_one(**drawn):
+                check(*arguments, **drawn)
 
-    return run
+            for one in picked:
+                on_one = hypothesis.example(**one)(on_one)
+            on_one()
+
+        return on_all
+
+    return decorated
 
 
 def run(tuned, dataset_of=None, share: int = 1) -> None:
@@ -73,3 +88,5 @@ def run(tuned, dataset_of=None, share: int = 1) -> None:
     @tried(share, case=cases())
     def check(case):
         contract.check_case(tuned, case, dataset_of)
+
+    check()

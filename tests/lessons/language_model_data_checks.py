@@ -10,12 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from copied_cells import refusal
 from hypothesis import strategies as st
-
-from benchmarks.contract import Refused
-
-from . import cases
-from .lesson import CarryOver, refusal
+from hypothesis_cases import tried
 
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
 TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")
@@ -27,119 +24,25 @@ STREAM = {
 }
 
 
-class LanguageModel(CarryOver):
-    """What a reader copies from the lesson on text for a language model."""
-
-    def check_texts(self, shrink: bool = True) -> None:
-        """Raises Refused unless each text comes back from the file, or is refused."""
-
-        @cases.tried(4, shrink, texts=st.lists(TEXTS, max_size=8), vocabulary=st.integers(257, 300))
-        def check(**given):
-            tried(check_texts, self.names, **given)
-
-        tried(check_files, self.names)
-        tried(check_saved, self.names)
-        tried(check_blocks, self.names)
-
-    def check_windows(self, shrink: bool = True) -> None:
-        """Raises Refused unless an epoch has each target once, and few are left out."""
-        counts, dtypes = st.integers(0, 900), st.sampled_from(["uint16", "uint32"])
-
-        @cases.tried(1, shrink, count=counts, dtype=dtypes, length=st.integers(0, 20), **STREAM)
-        def check(**given):
-            tried(check_windows, self.names, **given)
-
-    def check_packs(self, shrink: bool = True) -> None:
-        """Raises Refused unless an epoch has each piece once, whole, in rows that are full."""
-
-        @cases.tried(1, shrink, lengths=LENGTHS, length=st.integers(1, 24), **STREAM)
-        def check(**given):
-            tried(check_packs, self.names, **given)
-
-    def check_grain(self, shrink: bool = True) -> None:
-        """Raises Refused unless Grain packs each piece once and whole, by either way of packing."""
-        given = {
-            "bins": st.integers(1, 8),
-            "length": st.integers(1, 24),
-            "seed": st.integers(0, 99),
-        }
-        ways = st.sampled_from(["FirstFitPackIterDataset", "BestFitPackIterDataset"])
-
-        @cases.tried(4, shrink, lengths=LENGTHS, way=ways, **given)
-        def check(**given):
-            tried(check_grain, self.names, **given)
-
-    def check_buckets(self, shrink: bool = True) -> None:
-        """Raises Refused unless an epoch has each piece once, in the narrowest bucket."""
-        bounds = st.lists(st.integers(1, 24), min_size=1, max_size=4)
-
-        @cases.tried(1, shrink, lengths=LENGTHS, bounds=bounds, **STREAM)
-        def check(**given):
-            tried(check_buckets, self.names, **given)
-
-        tried(check_many, self.names)
-
-    def check_model(self, shrink: bool = True) -> None:
-        """Raises Refused unless it learns from what counts, and numbers out of range are NaN."""
-        tried(check_model, self.names)
-
-    def check_inputs(self, shrink: bool = True) -> None:
-        """Raises Refused unless bad arguments get one ValueError of one sentence."""
-        names = self.names
-        tokens, starts = np.arange(101, dtype=np.uint16), np.array([0, 40, 100])
-        window, bucket = names["window_batches"], names["bucket_batches"]
-        pack, packs_of = names["pack_batches"], names["packs_of"]
-        packs = packs_of(starts, 8)
-        for wrong in ({"batch_size": 99}, {"processes": 3}, {"process": 2, "processes": 2}):
-            given = {"batch_size": 4, "seed": 0} | wrong
-            refusal(wrong, lambda g=given | {"length": 8}: next(window(tokens, **g)))
-            refusal(wrong, lambda g=given: next(pack(tokens, packs, **g)))
-        for length in (0, -1, 101):
-            refusal(length, lambda n=length: next(window(tokens, 1, n, seed=0)))
-        for wrong in (
-            *({"budget": 7}, {"processes": 3}, {"process": 1}, {"process": -1}),
-            *({"bounds": [0, 8]}, {"bounds": 0}, {"bounds": []}, {"bounds": [-4, 8]}),
-        ):
-            given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
-            message = refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
-            if "has no rows of [" not in message:
-                raise Refused(f"{wrong}: the sentence is {message}")
-        for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
-            refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
-        refusal("length 0", lambda: packs_of(starts, 0))
-
-
-def tried(check, names, **given) -> None:
-    """Run the check. Raises Refused, whatever it raises."""
-    try:
-        check(names, **given)
-    except Refused:
-        raise
-    except Exception as error:
-        raise Refused(f"{given}: raises {type(error).__name__}: {error}") from error
-
-
 # Text to tokens ------------------------------------------------------------------------------
 
 
+@tried(4, texts=st.lists(TEXTS, max_size=8), vocabulary=st.integers(257, 300))
 def check_texts(names, texts, vocabulary) -> None:
+    """Each text comes back from the file, or is refused."""
     tokenizer = names["train_tokenizer"](texts, vocabulary)
     with tempfile.TemporaryDirectory() as folder:
         if not texts:
             refusal("no document", lambda: names["tokenize"](texts, tokenizer, f"{folder}/t"))
             return
-        try:
-            file = names["tokenize"](iter(texts), tokenizer, f"{folder}/t")
-            tokens = np.array(names["mapped"](file))
-            starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
-        except ValueError as error:
-            raise Refused(f"{texts}: raises ValueError: {error}") from error
-        if [path.name for path in Path(folder).iterdir()] != [f"t.{len(tokens)}.uint16"]:
-            raise Refused(f"{texts}: leaves other files behind.")
+        file = names["tokenize"](iter(texts), tokenizer, f"{folder}/t")
+        tokens = np.array(names["mapped"](file))
+        starts = names["starts_of"](tokens, tokenizer.token_to_id("<|end|>"), chunk=5)
+        files = [path.name for path in Path(folder).iterdir()]
+        assert files == [f"t.{len(tokens)}.uint16"], "leaves other files behind."
     read = [tokens[a + 1 : b].tolist() for a, b in itertools.pairwise(starts)]
     back = [tokenizer.decode(each, skip_special_tokens=False) for each in read]
-    if back != texts:
-        raise Refused(f"{texts} come back as {back}.")
+    assert back == texts, f"{texts} come back as {back}."
 
 
 def check_files(names) -> None:
@@ -154,8 +57,8 @@ def check_files(names) -> None:
         (folder / "a.txt").write_bytes("first €\n\t\n\nsecond".encode())
         (folder / "empty.txt").write_bytes(b"")
         found = list(names["documents_in"](folder))
-        if found != ["first €", "second", "third", "  fourth,\r\nof two lines\r\n"]:
-            raise Refused(f"the documents of a folder are {found}.")
+        right = ["first €", "second", "third", "  fourth,\r\nof two lines\r\n"]
+        assert found == right, f"the documents of a folder are {found}."
         (folder / "c.txt").write_bytes(b"\xff")
         refusal("no UTF-8", lambda: list(names["documents_in"](folder)))
         tokenizer = names["train_tokenizer"](found, 300)
@@ -169,14 +72,11 @@ def check_files(names) -> None:
         texts = ["as it is", "early " * 9 + "and Late " + "in it " * 9]
         message = refusal("lower case", lambda: tokenize(texts, lower, folder / "s"))
         said = "'arly and Late in it in it in i' becomes 'arly and late in it in it in i'."
-        if message != f"document 1 does not decode: {said}":
-            raise Refused(f"what does not decode is told as: {message}")
-        if list(folder.glob("s*")):
-            raise Refused("what is refused leaves a file behind.")
+        assert message == f"document 1 does not decode: {said}", f"it is told as: {message}"
+        assert not list(folder.glob("s*")), "what is refused leaves a file behind."
         loaded = Tokenizer.from_str(tokenizer.to_str())  # it forgets `encode_special_tokens`
         tokens = mapped(tokenize(["x <|end|> y"], loaded, folder / "l"))
-        if np.count_nonzero(tokens == 0) != 2:
-            raise Refused("the name of the end token in a text becomes the end token.")
+        assert np.count_nonzero(tokens == 0) == 2, "a text's <|end|> becomes the end token."
         for bad in ([0, 5], [5, 0], [5], [0]):
             refusal(bad, lambda b=bad: starts_of(np.array(b)))
 
@@ -191,26 +91,22 @@ def check_saved(names) -> None:
         large = Tokenizer(models.WordLevel({"<|end|>": 0, "a": 1, "?": 2, "far": 70_000}, "?"))
         large.add_special_tokens([AddedToken("<|end|>", special=True)])
         file = tokenize(["far"], large, folder / "w")
-        if file.name != "w.3.uint32" or mapped(file).tolist() != [0, 70_000, 0]:
-            raise Refused(f"a large vocabulary gives {file.name}: {mapped(file)}.")
+        assert file.name == "w.3.uint32", f"a large vocabulary gives {file.name}."
+        assert mapped(file).tolist() == [0, 70_000, 0], f"a large vocabulary: {mapped(file)}."
         file = tokenize(["a", "far", "a"], large, folder / "w")
         whole = file.read_bytes()
         for bad in (whole[:-1], whole[:-8], whole[:4], b"", whole + whole[:4]):  # -8: an end token
             file.write_bytes(bad)
             message = refusal(f"{len(bad)} bytes", lambda: mapped(file))
-            if f"damaged: it should have {len(whole)} bytes" not in message:
-                raise Refused(f"{len(bad)} bytes: the sentence is {message}")
+            right = f"damaged: it should have {len(whole)} bytes"
+            assert right in message, f"{len(bad)} bytes: the sentence is {message}"
         for other in ("x.bin", "x.uint16", "x", "x.7.float16", "x.7.uint8", "x.y.uint16"):
             (folder / other).write_bytes(bytes(14))
             message = refusal(other, lambda n=other: mapped(folder / n))
-            if not message.endswith(f"{other} must be named NAME.COUNT.uint16 or .uint32."):
-                raise Refused(f"{other}: the sentence is {message}")
-        try:
-            mapped(folder / "missing.7.uint16")
-        except FileNotFoundError:
-            pass
-        else:
-            raise Refused("a file that is missing goes through.")
+            right = f"{other} must be named NAME.COUNT.uint16 or .uint32."
+            assert message.endswith(right), f"{other}: the sentence is {message}"
+        missing = folder / "missing.7.uint16"
+        refusal("a file that is missing", lambda: mapped(missing), FileNotFoundError)
 
 
 class Counting:
@@ -234,10 +130,9 @@ def check_blocks(names) -> None:
     lengths = [half, half, 0, half, half - 1, 1, *[0] * 1500, 2**20 + 9, 0, 3]
     given = [("ab " * (length // 3 + 1))[:length] for length in lengths]
     found = [tokenizer.decode(ids) for ids in names["encoded"](iter(given), tokenizer, stop=0)]
-    if found != given:
-        raise Refused(f"of {len(given)} documents in blocks, {len(found)} come, or other ones.")
-    if max(tokenizer.sizes) > max(lengths) + 2**20 or len(tokenizer.sizes) < 3:
-        raise Refused(f"blocks of {tokenizer.sizes} characters are encoded at once.")
+    assert found == given, f"of {len(given)} documents in blocks, {len(found)} come, or other ones."
+    right = max(tokenizer.sizes) <= max(lengths) + 2**20 and len(tokenizer.sizes) >= 3
+    assert right, f"blocks of {tokenizer.sizes} characters are encoded at once."
 
 
 # Streams -------------------------------------------------------------------------------------
@@ -247,51 +142,49 @@ def rows_of(batch) -> list[bytes]:
     return [row.tobytes() for row in (batch if batch.ndim == 2 else batch.swapaxes(0, 1))]
 
 
-def check_stream(make, start: int, processes: int, said: str) -> None:
+def stream_holds(make, start: int, processes: int) -> None:
     """A start is the rest, the processes share each batch, and the seed is used."""
     whole = itertools.islice(make(), start, start + 3)
     late = make(start=start)
     parts = [make(start=start, process=p, processes=processes) for p in range(processes)]
     for expected, one, *shares in zip(whole, late, *parts, strict=False):
-        if not np.array_equal(expected, one):
-            raise Refused(f"{said}: a stream from batch {start} is not the rest.")
+        assert np.array_equal(expected, one), f"a stream from batch {start} is not the rest."
         together = list(itertools.chain.from_iterable(map(rows_of, shares)))
-        if sorted(together) != sorted(rows_of(one)):
-            raise Refused(f"{said}: {processes} processes do not share batch {start}.")
-        if len({share.shape for share in shares}) != 1:
-            raise Refused(f"{said}: {processes} processes have batches of different shapes.")
+        assert sorted(together) == sorted(rows_of(one)), f"they do not share batch {start}."
+        assert len({share.shape for share in shares}) == 1, "shares have different shapes."
 
 
+@tried(
+    count=st.integers(0, 900),
+    dtype=st.sampled_from(["uint16", "uint32"]),
+    length=st.integers(0, 20),
+    **STREAM,
+)
 def check_windows(names, count, dtype, length, split, seed, start) -> None:
+    """An epoch has each target once, and few are left out."""
     tokens, (batch_size, processes) = np.arange(count, dtype=dtype), split
-    said = f"{len(tokens)} tokens, {length=}, {split=}, {seed=}"
 
     def make(**part):
         return names["window_batches"](tokens, batch_size, length, seed, **part)
 
     steps = (len(tokens) // length - 1) // batch_size if length else 0
     if steps < 1:
-        refusal(said, lambda: next(make()))
+        refusal("what cannot work", lambda: next(make()))
         return
     stream = make()
     seen = []
     for epoch in range(2):
         windows = np.concatenate(list(itertools.islice(stream, steps)))
-        if windows.dtype != tokens.dtype or windows.shape[1] != length + 1:
-            raise Refused(f"{said}: windows are {windows.dtype} {windows.shape}.")
-        if (np.diff(windows.astype(int), axis=1) != 1).any():
-            raise Refused(f"{said}: a window has tokens that do not follow each other.")
+        form = windows.dtype, windows.shape[1]
+        assert form == (tokens.dtype, length + 1), f"windows are {windows.dtype} {windows.shape}."
+        assert (np.diff(windows.astype(int), axis=1) == 1).all(), "a window has a gap."
         targets = np.bincount(windows[:, 1:].ravel(), minlength=len(tokens))
-        if targets.max() > 1:
-            raise Refused(f"{said}: epoch {epoch} has a target twice.")
-        if len(tokens) - targets.sum() >= (batch_size + 2) * length:
-            raise Refused(
-                f"{said}: epoch {epoch} leaves out {len(tokens) - targets.sum()} targets."
-            )
+        assert targets.max() <= 1, f"epoch {epoch} has a target twice."
+        left_out = len(tokens) - targets.sum()
+        assert left_out < (batch_size + 2) * length, f"epoch {epoch} leaves out {left_out} targets."
         seen.append(windows)
-    if seen[0].size > 400 and np.array_equal(seen[0], seen[1]):
-        raise Refused(f"{said}: epochs 0 and 1 have the same order.")
-    check_stream(make, start, processes, said)
+    assert seen[0].size <= 400 or not np.array_equal(*seen), "epochs 0 and 1 have the same order."
+    stream_holds(make, start, processes)
 
 
 def corpus(lengths) -> tuple[np.ndarray, np.ndarray]:
@@ -312,37 +205,36 @@ def pieces(tokens, starts, length) -> Counter:
     return found
 
 
-def pieces_in(batch, said) -> Counter:
-    """The same, of a batch. Raises Refused where an array is wrong."""
-    if batch.dtype != np.int32 or len(batch) != 4:
-        raise Refused(f"{said}: a batch is {batch.dtype} {batch.shape}.")
+def pieces_in(batch) -> Counter:
+    """The same, of a batch. Asserts that its arrays are well formed."""
+    assert batch.dtype == np.int32 and len(batch) == 4, f"a batch is {batch.dtype} {batch.shape}."
     found = Counter()
     for inputs, targets, segments, positions in batch.swapaxes(0, 1):
         used = np.count_nonzero(segments)
-        if segments[used:].any() or inputs[used:].any() or targets[used:].any():
-            raise Refused(f"{said}: a row does not end in padding: {segments}.")
-        if used and not np.isin(np.diff(segments[:used], prepend=0), (0, 1)).all():
-            raise Refused(f"{said}: the segments are {segments}.")
+        rest = np.concatenate([segments[used:], inputs[used:], targets[used:]])
+        assert not rest.any(), f"a row does not end in padding: {segments}."
+        steps = np.diff(segments[:used], prepend=0)
+        assert np.isin(steps, (0, 1)).all(), f"the segments are {segments}."
         for number in range(1, segments.max() + 1):
             own = segments == number
-            if not np.array_equal(positions[own], np.arange(own.sum())):
-                raise Refused(f"{said}: the positions of a document are {positions[own]}.")
+            right = positions[own].tolist() == [*range(own.sum())]
+            assert right, f"the positions of a document are {positions[own]}."
             found[tuple(inputs[own].tolist()), tuple(targets[own].tolist())] += 1
     return found
 
 
+@tried(lengths=LENGTHS, length=st.integers(1, 24), **STREAM)
 def check_packs(names, lengths, length, split, seed, start) -> None:
+    """An epoch has each piece once, whole, in rows that are full."""
     batch_size, processes = split
-    said = f"{lengths=}, {length=}, {split=}, {seed=}"
     tokens, starts = corpus(lengths)
     packs = names["packs_of"](starts, length)
     count = len(packs[2]) - 1
     sizes = [-(-n // length) - 1 for n in lengths]
-    if count < -(-sum(lengths) // length) or count > sum(sizes) + len(lengths):
-        raise Refused(f"{said}: {count} packs.")
+    assert -(-sum(lengths) // length) <= count <= sum(sizes) + len(lengths), f"{count} packs."
     used = np.add.reduceat(packs[1], packs[2][:-1])
-    if used.max() > length or (np.sort(used)[:2].sum() <= length and count > 1):
-        raise Refused(f"{said}: packs of {used} tokens.")
+    full = np.sort(used)[:2].sum() > length or count <= 1  # the two that are least full
+    assert used.max() <= length and full, f"packs of {used} tokens."
 
     def make(batch_size=batch_size, **part):
         return names["pack_batches"](tokens, packs, batch_size, seed, **part)
@@ -351,34 +243,44 @@ def check_packs(names, lengths, length, split, seed, start) -> None:
     right = pieces(tokens, starts, length)
     for epoch in range(2):
         batches = itertools.islice(stream, count)
-        found = sum((pieces_in(batch, said) for batch in batches), Counter())
-        if found != right:
-            raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
+        found = sum((pieces_in(batch) for batch in batches), Counter())
+        assert found == right, f"pieces of epoch {epoch} are lost, repeated or changed."
     rows = next(names["shuffled_rows"](count, 1, seed))[1]
-    if not np.array_equal(names["packed_row"](tokens, packs, rows[0]), next(make(batch_size=1))):
-        raise Refused(f"{said}: `packed_row` makes another row {rows[0]}.")
+    same = np.array_equal(names["packed_row"](tokens, packs, rows[0]), next(make(batch_size=1)))
+    assert same, f"`packed_row` makes another row {rows[0]}."
     if count < batch_size:
-        refusal(said, lambda: next(make()))
+        refusal("what cannot work", lambda: next(make()))
         return
-    check_stream(make, start, processes, said)
+    stream_holds(make, start, processes)
 
 
+@tried(
+    4,
+    lengths=LENGTHS,
+    way=st.sampled_from(["FirstFitPackIterDataset", "BestFitPackIterDataset"]),
+    bins=st.integers(1, 8),
+    length=st.integers(1, 24),
+    seed=st.integers(0, 99),
+)
 def check_grain(names, lengths, way, length, bins, seed) -> None:
-    said = f"{way}, {lengths=}, {length=}, {bins=}, {seed=}"
+    """Grain packs each piece once and whole, by either way of packing."""
     tokens, starts = corpus(lengths)
     source = names["Pieces"](tokens, starts, length)
     pack = getattr(names["grain"].experimental, way)
     rows = [*map(names["four_arrays"], names["grain_packs"](source, pack, length, bins, seed))]
     right = pieces(tokens, starts, length)
-    if len(source) != right.total():
-        raise Refused(f"{said}: {len(source)} pieces, not {right.total()}.")
-    if pieces_in(np.stack(rows, axis=1), said) != right:
-        raise Refused(f"{said}: pieces are lost, repeated or changed.")
+    assert len(source) == right.total(), f"{len(source)} pieces, not {right.total()}."
+    assert pieces_in(np.stack(rows, axis=1)) == right, "pieces are lost, repeated or changed."
 
 
+@tried(
+    lengths=LENGTHS,
+    bounds=st.lists(st.integers(1, 24), min_size=1, max_size=4),
+    **STREAM,
+)
 def check_buckets(names, lengths, bounds, split, seed, start) -> None:
+    """An epoch has each piece once, in the narrowest bucket."""
     batch_size, processes = split
-    said = f"{lengths=}, {bounds=}, {split=}, {seed=}"
     tokens, starts = corpus(lengths)
     widths = sorted(set(bounds))
     budget = batch_size * widths[-1]
@@ -387,7 +289,7 @@ def check_buckets(names, lengths, bounds, split, seed, start) -> None:
         return names["bucket_batches"](tokens, starts, bounds, budget, seed, **part)
 
     if any(budget // width % processes for width in widths):
-        refusal(said, lambda: next(make(processes=processes)))
+        refusal("what cannot work", lambda: next(make(processes=processes)))
         processes = 1
     right = pieces(tokens, starts, widths[-1])
     counts = Counter(
@@ -399,15 +301,13 @@ def check_buckets(names, lengths, bounds, split, seed, start) -> None:
         found = Counter()
         for batch in itertools.islice(stream, steps):
             _, rows, width = batch.shape
-            if width not in widths or rows != budget // width:
-                raise Refused(f"{said}: a batch has the shape {batch.shape}.")
-            now = pieces_in(batch, said)
-            if any(width != min(w for w in widths if w >= len(inputs)) for inputs, _ in now):
-                raise Refused(f"{said}: a piece lies in the wrong bucket.")
+            assert width in widths and rows == budget // width, f"a batch is {batch.shape}."
+            now = pieces_in(batch)
+            narrowest = {min(w for w in widths if w >= len(inputs)) for inputs, _ in now}
+            assert narrowest <= {width}, "a piece lies in the wrong bucket."
             found += now
-        if found != right:
-            raise Refused(f"{said}: pieces of epoch {epoch} are lost, repeated or changed.")
-    check_stream(make, start, processes, said)
+        assert found == right, f"pieces of epoch {epoch} are lost, repeated or changed."
+    stream_holds(make, start, processes)
 
 
 def check_many(names) -> None:
@@ -420,15 +320,17 @@ def check_many(names) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    if peak > 120 * count:
-        raise Refused(f"buckets of {count:,} documents take {peak / count:.0f} bytes of each.")
+    assert peak <= 120 * count, f"buckets take {peak / count:.0f} bytes of each document."
 
 
 # The model -----------------------------------------------------------------------------------
 
 
 def check_model(names) -> None:
-    """On tokens that count up to 49: small, so that it compiles in a second."""
+    """It learns from what counts, and numbers out of range are NaN.
+
+    On tokens that count up to 49: small, so that it compiles in a second.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -444,8 +346,7 @@ def check_model(names) -> None:
         for batch in itertools.islice(stream, 60):
             state, loss = names["train_step"](state, batch, 1e-2)
             losses.append(float(loss))
-        if not losses[-1] < losses[-60] - 1:
-            raise Refused(f"the loss goes from {losses[-60]:.2f} to {losses[-1]:.2f}.")
+        assert losses[-1] < losses[-60] - 1, f"the loss goes {losses[-60]:.2f} to {losses[-1]:.2f}."
 
     @jax.jit
     def mean_loss(batch):  # traced anew, with the cells as they are now
@@ -459,8 +360,34 @@ def check_model(names) -> None:
     row = list(range(length + 1))
     far = {"input": [50, *row[1:]], "target": [*row[:-1], 50], "position": [*row, 9]}
     for name, window in far.items():
-        if not np.isnan(loss_of([window])):
-            raise Refused(f"the {name} is out of range, and the loss is a number.")
+        assert np.isnan(loss_of([window])), f"the {name} is out of range, and the loss is a number."
     padded, shorter = loss_of([row], 5), loss_of([row[:6]])
-    if not np.isclose(padded, shorter, rtol=1e-3) or loss_of([row], 0) != 0:
-        raise Refused(f"padding counts: {padded}, without it {shorter}.")
+    same = np.isclose(padded, shorter, rtol=1e-3) and loss_of([row], 0) == 0
+    assert same, f"padding counts: {padded}, without it {shorter}."
+
+
+# What cannot work ----------------------------------------------------------------------------
+
+
+def check_inputs(names) -> None:
+    """Bad arguments get one ValueError of one sentence."""
+    tokens, starts = np.arange(101, dtype=np.uint16), np.array([0, 40, 100])
+    window, bucket = names["window_batches"], names["bucket_batches"]
+    pack, packs_of = names["pack_batches"], names["packs_of"]
+    packs = packs_of(starts, 8)
+    for wrong in ({"batch_size": 99}, {"processes": 3}, {"process": 2, "processes": 2}):
+        given = {"batch_size": 4, "seed": 0} | wrong
+        refusal(wrong, lambda g=given | {"length": 8}: next(window(tokens, **g)))
+        refusal(wrong, lambda g=given: next(pack(tokens, packs, **g)))
+    for length in (0, -1, 101):
+        refusal(length, lambda n=length: next(window(tokens, 1, n, seed=0)))
+    for wrong in (
+        *({"budget": 7}, {"processes": 3}, {"process": 1}, {"process": -1}),
+        *({"bounds": [0, 8]}, {"bounds": 0}, {"bounds": []}, {"bounds": [-4, 8]}),
+    ):
+        given = {"bounds": [4, 8], "budget": 16, "seed": 0} | wrong
+        message = refusal(wrong, lambda g=given: next(bucket(tokens, starts, **g)))
+        assert "has no rows of [" in message, f"{wrong}: the sentence is {message}"
+    for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
+        refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
+    refusal("length 0", lambda: packs_of(starts, 0))

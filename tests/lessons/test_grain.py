@@ -1,17 +1,17 @@
-"""Workers of Grain end with their program, however it ends. Threads share no file."""
+"""Workers of Grain end with their program, however it ends.
+
+The pipelines of the lesson are tried in test_carry_over.py, as those of all lessons.
+"""
 
 import contextlib
 import os
 import signal
 import subprocess
 import sys
-import types
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-from tools import lessons
+from copied_cells import write_modules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills process groups")
 
@@ -39,10 +39,7 @@ if __name__ == "__main__":
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """One with the lesson's module of what a worker does first, and a program."""
-    cells = lessons.code_cells(lessons.read_md("grain"))
-    head = "%%writefile grain_workers.py\n"
-    [module] = [cell.source for cell in cells if cell.source.startswith(head)]
-    (tmp_path / "grain_workers.py").write_text(module.removeprefix(head))
+    write_modules("grain", tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
     return tmp_path
 
@@ -73,39 +70,3 @@ def test_a_worker_of_grain_ends_with_its_program(folder, end, start, lives):
             os.killpg(program.pid, signal.SIGKILL)
         program.wait()
         program.stdout.close()
-
-
-KINDS, MAKE = "%%writefile workers_kinds.py\n", "%%writefile workers_make.py\n"
-SHARED = ("io.BytesIO(JPEG.getvalue())", "JPEG")  # a file has one position, for all threads
-
-
-@pytest.mark.parametrize("changed, right", [((), True), (SHARED, False)], ids=["own", "shared"])
-def test_threads_decode_as_one_does(monkeypatch, changed, right):
-    cells = lessons.code_cells(lessons.read_md("workers_beside_jax"))
-    [kinds], [make] = (
-        [cell.source.removeprefix(head) for cell in cells if cell.source.startswith(head)]
-        for head in (KINDS, MAKE)
-    )
-    if changed:
-        assert make.count(changed[0]) == 1
-        make = make.replace(*changed)
-    module = types.ModuleType("workers_kinds")
-    monkeypatch.setitem(sys.modules, "workers_kinds", module)
-    exec(kinds, vars(module))
-    names = {}
-    exec(make, names)
-    alone = names["decode"](0)
-
-    def same(index: int) -> bool:
-        try:
-            return alone.equal(names["decode"](index))
-        except Exception:  # no photograph, or a part of one
-            return False
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # the threads take turns all the time
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            assert all(pool.map(same, range(256))) == right
-    finally:
-        sys.setswitchinterval(interval)

@@ -12,8 +12,7 @@ import threading
 
 import numpy as np
 import pytest
-
-from tools import lessons
+from copied_cells import write_modules
 
 SECONDS = 200  # generous: other tests run beside this one
 
@@ -90,10 +89,7 @@ print("holds")
 def modules(tmp_path_factory):
     """The modules of the lesson in a folder of their own, on the path."""
     folder = tmp_path_factory.mktemp("many")
-    for cell in lessons.code_cells(lessons.read_md("many_devices")):
-        first, _, source = cell.source.partition("\n")
-        if first.startswith("%%writefile "):
-            (folder / first.split()[1]).write_text(source)
+    write_modules("many_devices", folder)
     (folder / "places.py").write_text(PLACES)
     (folder / "fails.py").write_text("import sys\nif sys.argv[2] == '1':\n    1 / 0\ninput()\n")
     (folder / "waits.py").write_text("import time\ntime.sleep(600)\n")

@@ -1,7 +1,4 @@
-"""What a reader copies from the lesson on remote workers works on other data; the manifest holds.
-
-Each broken copy, which differs in one place, is refused: so every check is seen to bite.
-"""
+"""What a reader copies from the lesson on remote workers works elsewhere; its manifest is valid."""
 
 import re
 import subprocess
@@ -10,120 +7,35 @@ import time
 
 import kubernetes_validate
 import pytest
+import remote_workers_checks
 import yaml
-from carry_over.broken import assert_refused
-from carry_over.remote import Remote
+from copied_cells import assert_refused, checks_of, write_modules
 from processes import running
 
-from benchmarks import bench
 from tools import lessons
 
 NAME = "remote_workers"
-CHECKS = [
-    "check_photographs",
-    "check_bad_file",
-    "check_order",
-    "check_reckoning",
-    "check_python_maker",
+
+# The check, what a cell says, what is put in its place, what the check says then.
+BROKEN = [
+    ("check_photographs", "tf.stack([seed, epoch])", "tf.stack([seed, 0 * epoch])", "epoch"),
+    ("check_photographs", "[process::processes]", "[0 * process :: processes]", "process"),
+    ("check_bad_file", "for step in steps:", "for step in steps[:0]:", "not named"),
+    ("check_order", "if step not in early:", "if step < 0:", "raises KeyError"),
+    ("check_order", "len(early) < ahead:", "len(early) < 40:", "wait"),
+    ("check_python_maker", "place * batch_size :", "place :", "twice"),
+    ("check_reckoning", "math.ceil", "math.floor", r"reckon\(.*\) is"),
 ]
 
 
-@pytest.fixture(scope="module")
-def lesson(lesson_environment):
-    with bench.ready(bench.Process(NAME, kind=Remote)) as [lesson]:
-        yield lesson
-
-
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", checks_of(remote_workers_checks))
 def test_copied_cells_carry_over(lesson, check):
-    lesson.call(check)
+    lesson.call("attempt", check)
 
 
-# The function, what it says, what is put in its place, the check, what the check says.
-BROKEN = {
-    "loses what a dead worker held": (
-        "remote_batches",
-        "if step not in early:",
-        "if step < 0:",
-        "check_order",
-        "raises KeyError",
-    ),
-    "gives batches as they come": (
-        "remote_batches",
-        "early[number] = batch",
-        "early[step] = batch",
-        "check_order",
-        "in place of",
-    ),
-    "drops what comes in time": (
-        "remote_batches",
-        "if number >= step:",
-        "if number > step:",
-        "check_order",
-        "again",
-    ),
-    "waits without a bound": (
-        "remote_batches",
-        "while step not in early and len(early) < ahead:",
-        "while step not in early and len(early) < 40:",
-        "check_order",
-        "wait",
-    ),
-    "has one order for all epochs": (
-        "maker_of",
-        "tf.stack([seed, epoch])",
-        "tf.stack([seed, 0 * epoch])",
-        "check_photographs",
-        "epoch",
-    ),
-    "gives each process all rows": (
-        "maker_of",
-        "[process::processes]",
-        "[0 * process :: processes]",
-        "check_photographs",
-        "process",
-    ),
-    "names no file": (
-        "maker_of",
-        "if tf.executing_eagerly():",
-        "if False:",
-        "check_photographs",
-        "broken.jpg",
-    ),
-    "looks at no batch for a bad file": (
-        "reason",
-        "for step in steps:",
-        "for step in steps[:0]:",
-        "check_bad_file",
-        "not named",
-    ),
-    "repeats a photograph": (
-        "python_maker_of",
-        "place * batch_size :",
-        "place :",
-        "check_python_maker",
-        "twice",
-    ),
-    "rounds cores down": (
-        "reckon",
-        "math.ceil",
-        "math.floor",
-        "check_reckoning",
-        "is",
-    ),
-    "forgets the free cores": (
-        "reckon",
-        "needed <= free_cores",
-        "needed <= 0 * free_cores",
-        "check_reckoning",
-        "is",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
-def test_a_broken_copy_is_refused(lesson, case):
-    assert_refused(lesson, case)
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_copy_is_refused(lesson, broken):
+    assert_refused(lesson, *broken)
 
 
 def test_the_manifest_is_valid_and_runs_what_the_page_ran():
@@ -149,8 +61,7 @@ def test_the_manifest_is_valid_and_runs_what_the_page_ran():
 def test_no_server_outlives_the_notebook(tmp_path):
     """A program that starts servers as the lesson does, and is killed."""
     cells = [cell.source for cell in lessons.code_cells(lessons.read_md(NAME))]
-    [module] = [c for c in cells if c.startswith("%%writefile remote_service.py")]
-    (tmp_path / "remote_service.py").write_text(module.partition("\n")[2])
+    write_modules(NAME, tmp_path)
     [starts] = [c for c in cells if "def start(" in c]
     [ports] = [c for c in cells if "def free_ports(" in c]
     ends = "ready(*dispatchers)\nprint(*[program.pid for program in dispatchers + workers])\n"

@@ -1,0 +1,133 @@
+"""What a reader copies from a lesson, in a process of its own, on data that is not the lesson's.
+
+A lesson that hands out more than pipelines has a module NAME_checks.py beside this one. Each check
+in it is seen to refuse a copy that is broken in one place.
+"""
+
+import importlib
+import tempfile
+import types
+from pathlib import Path
+from unittest import mock
+
+import hypothesis_cases
+import pytest
+
+from benchmarks import contract
+from benchmarks import lesson as in_process
+from benchmarks.contract import Refused
+from tools import lessons
+
+
+class CopiedCells(in_process.Lesson):
+    """A lesson with its setup, its pipelines and all else that a reader copies."""
+
+    run = in_process.PIPELINES | {"copy"}
+
+    def check_pipelines(self) -> list[str]:
+        """Raises Refused if a pipeline breaks a promise. Returns the tags of those it tried."""
+        dataset_of, tried = self.names.get("dataset_of"), []
+        if "short-answer" in self.tags and self.has_short_answer():
+            for case in contract.CASES:
+                if case.count >= case.batch_size:
+                    contract.check_idiom(self.names["batches"], case, dataset_of)
+            tried.append("short-answer")
+        if "tuned-pipeline" in self.tags:
+            tuned = self.names["tuned_batches"]
+            for case in contract.CASES:
+                contract.check_case(tuned, case, dataset_of)
+            hypothesis_cases.run(tuned, dataset_of)
+            if contract.takes_dataset(tuned):
+                contract.check_views(tuned, dataset_of)
+            tried.append("tuned-pipeline")
+        if "files-pipeline" in self.tags:
+            with tempfile.TemporaryDirectory() as folder:
+                contract.check_files(self.names["file_batches"], Path(folder))
+            tried.append("files-pipeline")
+        for name in ("decode_crop", "fast_crop"):
+            if name in self.names:
+                contract.check_decoder(self.names[name])
+                tried.append(name)
+        if "store_smaller" in self.names:
+            contract.check_store_smaller(self.names["store_smaller"], self.names["photographs_in"])
+            tried.append("store_smaller")
+        return tried
+
+
+class CheckedCells(CopiedCells):
+    """The same, with the checks in NAME_checks.py: functions check_…(names).
+
+    `names`: what the cells define. A check asserts, with a sentence that says what is wrong.
+    """
+
+    def __init__(self, name: str, copies: int = 1):
+        super().__init__(name, copies)
+        self.checks = importlib.import_module(f"{name}_checks")
+        if hasattr(self.checks, "prepare"):
+            self.checks.prepare(self.names)
+
+    def attempt(self, check: str) -> None:
+        """Call a check. Raises Refused, whatever is raised, with the input that was found."""
+        try:
+            getattr(self.checks, check)(self.names)
+        except Exception as error:
+            says = isinstance(error, Refused | AssertionError)
+            said = f"{error}" if says else f"{check} raises {type(error).__name__}: {error}"
+            raise Refused(" ".join([said, *getattr(error, "__notes__", ())])) from error
+
+    def attempt_broken(self, check: str, old: str, new: str) -> None:
+        """Call a check while the one copied cell that says `old` says `new` in its place.
+
+        The first input that is refused will do: no smaller one is looked for.
+        """
+        cells = lessons.code_cells(lessons.read_notebook(self.name))
+        copied = [c.source for c in cells if self.run.intersection(lessons.tags(c))]
+        times = sum(source.count(old) for source in copied)
+        if times != 1:
+            raise Refused(f"the copied cells say {old!r} {times} times, not once.")
+        [source] = [source for source in copied if old in source]
+        self._run_cell(source.replace(old, new))
+        try:
+            with mock.patch.object(hypothesis_cases, "SHRINK", False):
+                self.attempt(check)
+        finally:
+            self._run_cell(source)
+
+    def _run_cell(self, source: str) -> None:
+        from IPython.core.interactiveshell import InteractiveShell
+
+        InteractiveShell.instance().run_cell(source).raise_error()
+
+
+def refusal(said, call, kind=ValueError) -> str:
+    """The sentence of this kind of error that `call()` raises. Raises Refused if it raises none."""
+    try:
+        call()
+    except kind as error:
+        message = str(error)
+    except Exception as error:
+        found = f"raises {type(error).__name__}, no {kind.__name__}"
+        raise Refused(f"{said}: {found}: {error}") from error
+    else:
+        raise Refused(f"{said}: goes through.")
+    if "\n" in message:
+        raise Refused(f"{said}: says more than a sentence: {message}")
+    return message
+
+
+def checks_of(module: types.ModuleType) -> list[str]:
+    return [name for name in vars(module) if name.startswith("check_")]
+
+
+def assert_refused(lesson, check: str, old: str, new: str, sentence: str) -> None:
+    """The check refuses, with this sentence, a copy that has `new` in place of `old`."""
+    with pytest.raises(Refused, match=sentence):
+        lesson.call("attempt_broken", check, old, new)
+
+
+def write_modules(name: str, folder: Path) -> None:
+    """Write the modules of a lesson, as its cells with %%writefile do."""
+    for cell in lessons.code_cells(lessons.read_md(name)):
+        first, _, source = cell.source.partition("\n")
+        if first.startswith("%%writefile "):
+            (folder / first.split()[1]).write_text(source)

@@ -1,0 +1,273 @@
+"""The lesson on feeding the device in a process of its own: what it hands out, on other data."""
+
+import ast
+import collections
+import functools
+import itertools
+import threading
+import time
+import types
+
+import hypothesis_cases
+import numpy as np
+from copied_cells import refusal
+
+from benchmarks import contract
+from benchmarks.lesson import only, tagged
+
+SHAPES = ((8, 8), (5, 7, 3), (11,))
+
+
+def prepare(names) -> None:
+    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
+    exec(only(tagged("resident-epoch"), kinds), names)
+
+
+def check_stream(names) -> None:
+    for case in contract.CASES:
+        contract.check_case(names["tuned_batches"], case)
+    hypothesis_cases.run(names["tuned_batches"])
+
+
+def check_measures(names) -> None:
+    a_step, alone = names["seconds_a_step"], names["seconds_alone"]
+    record, same_batch = names["record"], names["same_batch"]
+    for measure in (
+        functools.partial(a_step, tired),
+        functools.partial(record, tired),
+        alone,
+        functools.partial(names["diagnose"], tired),
+    ):
+        for count, ready in ((0, 0), (1, 0), (5, 0), (9, 0), (40, 64), (70, 64)):
+            given = iter([np.zeros(3)] * count)
+            refuses("Too few batches", measure, given, ready=ready)
+    refuses("Too few batches", same_batch, [])
+    refuses("must return", a_step, lambda _: None, itertools.repeat(0))
+    load, copy = alone(slow(itertools.repeat(np.zeros(3)), 0.02), ready=0)
+    assert load >= 0.02 and copy < load, "a slow loader is not seen."
+    assert a_step(tired, itertools.repeat(0)) >= 0.01, "a slow loop is not seen."
+    taken = []
+    counted = (taken.append(n) or np.zeros(3) for n in itertools.count())
+    a_step(tired, counted, steps=4, rounds=2, ready=5)
+    assert len(taken) == 2 + 5 + 8, f"{len(taken)} batches are taken for 15."
+    ahead = itertools.chain(itertools.repeat(np.zeros(3), 42), slow_zeros(0.02))
+    step = a_step(list, ahead, ready=40)
+    assert step >= 0.019, "batches that were ready are measured."
+    ahead = itertools.chain(itertools.repeat(np.zeros(3), 40), slow_zeros(0.02))
+    assert alone(ahead, ready=40)[0] >= 0.019, "batches that were ready are measured."
+    lanes = record(list, itertools.chain([np.zeros(3)] * 42, slow_zeros(0.02)), ready=40)
+    spans = lanes["load"]
+    assert np.ptp(spans, 1).sum() > 150, "batches that were ready are recorded."
+    sent = []
+    names["diagnose"](tired, slow_zeros(0), ready=0, send=lambda batch: sent.append(1) or batch)
+    assert len(sent) == 1 + 1 + 10 + 12, f"`send` is called {len(sent)} times for 24."
+
+
+def check_limit(names) -> None:
+    limit, full_lane = names["limit"], names["full_lane"]
+    for seconds, answer in (
+        ((10, 9, 1, 1), "step"),
+        ((10, 2, 9, 1), "load"),
+        ((10, 2, 1, 9), "copy"),
+        ((10, 6, 4, 1), "turns"),
+        ((10, 10, 0, 50), "step"),
+        ((10, 9, 1, 12), "step"),
+        ((2e-5, 1e-5, 0, 8e-5), "step"),
+        ((50, 10, 0, 50), "copy"),
+    ):
+        assert limit(*seconds) == answer, f"{seconds} are not limited by {answer!r}."
+    joined = names["joined"]
+    given = [(50e6, 60e6), (0, 10e6), (5e6, 8e6), (10.004e6, 12e6), (12.01e6, 13e6)]
+    spans = joined(given, 0, True)
+    assert np.allclose(spans, [[0, 12], [12.01, 13], [50, 60]]), "kernels are not joined."
+    assert len(joined(given, 0)) == 4, "copies are joined over a gap."
+    assert joined([], 0).shape == (0, 2), "a lane without work has another shape."
+    empty = np.zeros((0, 2))
+    for load, compute, lane in (
+        ([[0.0, 9]], [[9.0, 10]], "load"),
+        ([[0.0, 5]], [[5.0, 10]], None),
+        ([[0.0, 1]], [[1.0, 10]], "compute"),
+    ):
+        lanes = {"load": np.array(load), "copy": empty, "compute": np.array(compute)}
+        assert full_lane(lanes) == lane, f"{lane} is not the full lane."
+    unseen = {"load": np.array([[0.0, 9]]), "copy": empty, "compute": empty}
+    assert full_lane(unseen) is None, "a lane is full that nothing was compared with."
+
+
+def check_lanes(names) -> None:
+    lane_of = names["lane_of"]
+    gpu = "/device:GPU:0"
+    for (plane, line, name, *stats), lane in {
+        (gpu, "Stream #13(Compute)", "loop_fusion_2"): "compute",
+        (gpu, "Stream #14(MemcpyH2D)", "MemcpyH2D"): "copy",
+        (gpu, "Stream #15(MemcpyD2H)", "MemcpyD2H"): "copy",
+        (gpu, "Stream #13(Compute)", "MemcpyD2D"): "compute",
+        (gpu, "XLA Ops", "loop_fusion_2", ("hlo_op", "loop_fusion_2")): None,
+        ("/host:CPU", "python3", "feed: load"): "load",
+        ("/host:CPU", "python3", "feed: copy"): "copy",
+        ("/host:CPU", "python3", "step", ("step_num", 3)): None,
+        ("/host:CPU", "tf_XLAEigen/1", "dot.3", ("hlo_op", "dot.3")): "compute",
+        ("/host:CPU", "python3", "copy", ("hlo_op", "copy")): "compute",
+        ("/host:CPU", "tf_XLA", "ThunkExecutor::Execute (wait for completion)"): "compute",
+        ("/host:CPU", "tf_XLAEigen/1", "ThreadpoolListener::Record"): None,
+        ("/host:CPU", "tf_XLAEigen/1", "end: dot.3"): None,
+    }.items():
+        found = lane_of(plane, line, types.SimpleNamespace(name=name, stats=stats))
+        assert found == lane, f"{plane} {line} {name} is in the lane {found}."
+
+
+def check_short_steps(names) -> None:
+    """XLA computes them in the thread that calls; one of its operations is named copy."""
+    import jax
+
+    same = jax.jit(lambda batch: batch)
+    batches = itertools.repeat(np.ones(4, np.float32))
+    lanes = names["record"](lambda given: [*map(same, given)], batches, ready=0)
+    assert len(lanes["copy"]) == 10, f"10 copies are {len(lanes['copy'])}."
+    if jax.default_backend() == "cpu":
+        assert 0 < len(lanes["compute"]) <= 10, f"steps are {len(lanes['compute'])} spans."
+
+
+def check_stacks(names) -> None:
+    stacked = names["stacked"]
+    refuses("count=0", stacked, [np.zeros(2)], 0)
+    uneven = [{"x": np.zeros(4)}, {"x": np.zeros(4)}, {"x": np.zeros(3)}]
+    refuses("(3,)", stacked, uneven, 3)
+    refuses("differ", stacked, [(np.zeros(3), 1), (np.zeros(3), np.zeros(3))], 2)
+    for shape, dtype in itertools.product(SHAPES, ("uint8", "float32", "int64")):
+        rng = np.random.default_rng(0)
+        batches = [
+            {"x": rng.integers(0, 99, (4, *shape)).astype(dtype), "y": np.full(4, n)}
+            for n in range(7)
+        ]
+        for count in (1, 3, 7, 9):
+            stacks = list(stacked(iter(batches), count))
+            sizes = [len(stack["y"]) for stack in stacks]
+            assert sizes == [len(b) for b in batched(batches, count)], f"stacks of {sizes}."
+            for name in ("x", "y"):
+                joined = np.concatenate([stack[name] for stack in stacks])
+                expected = np.stack([batch[name] for batch in batches])
+                assert np.array_equal(joined, expected), f"{name} is changed."
+                assert joined.dtype == expected.dtype, f"{name} is {joined.dtype}."
+    assert list(stacked([], 3)) == [], "no batches make a stack."
+
+
+def check_training(names) -> None:
+    import jax
+
+    for shape in SHAPES:
+        rng = np.random.default_rng(1)
+        images = rng.integers(0, 17, (60, *shape)).astype(np.uint8)
+        labels = rng.integers(0, 5, 60).astype(np.int32)
+        params = names["init_params"](jax.random.key(0), (images[0].size, 16, 5))
+        batches = list(itertools.islice(names["tuned_batches"](images, labels, 7, 0), 6))
+        one_by_one = names["train"](params, batches, 16)
+        [stack] = names["stacked"](batches, 6)
+        in_one = names["train_steps"](params, *stack, largest=16)
+        assert near(one_by_one, in_one), f"{shape}: a scan trains otherwise."
+        key = jax.random.key(1)
+        epoch = names["resident_epoch"](params, key, images, labels, 7, largest=16)
+        assert not near(epoch, params), f"{shape}: the resident epoch trains nothing."
+        for size in (61, 0, -3):
+            refuses("60 examples", names["resident_epoch"], params, key, images, labels, size)
+        refuses("30 labels", names["resident_epoch"], params, key, images, labels[:30], 7)
+        if len(shape) > 1:
+            moved = names["shifted"](key, images, by=2)
+            same = (moved.shape, moved.dtype) == (images.shape, images.dtype)
+            assert same, f"{shape}: shifted images are {moved.shape}, {moved.dtype}."
+
+
+def check_bounded(names) -> None:
+    bounded = names["train_bounded"]
+    for count, behind in itertools.product((0, 1, 2, 7), (0, 1, 2, 9)):
+        batches = [(np.float32(n),) for n in range(count)]
+        given = list(bounded(lambda total, n: (total + n, n), 0, iter(batches), behind))
+        assert [value for _, value in given] == [*range(count)], f"{given} are the losses."
+        if given:
+            assert given[-1][0] == sum(range(count)), "the last params are others."
+
+
+def check_threads(names) -> None:
+    in_thread = names["in_thread"]
+    assert list(in_thread(range(50), 1)) == [*range(50)], "a thread changes the order."
+    assert list(in_thread([])) == [], "nothing is something."
+    for ahead in (0, -1):
+        refuses(f"ahead={ahead}", in_thread, itertools.count(), ahead)
+    for error in (SystemExit, KeyboardInterrupt, OSError):
+        try:
+            found = first_within(20, in_thread(raising(error)))
+        except error:
+            found = None
+        assert found is None, f"{error.__name__} does not arrive."
+    pulled = collections.deque()
+    stream = in_thread((pulled.append(n) or n for n in itertools.count()), 3)
+    next(stream)
+    time.sleep(0.5)
+    assert len(pulled) <= 6, f"{len(pulled)} items are loaded ahead."
+    before = threading.active_count()
+    stream.close()
+    time.sleep(1)
+    assert threading.active_count() == before - 1, "the thread outlives its stream."
+
+
+def refuses(words: str, function, *arguments, **options) -> None:
+    def call():
+        result = function(*arguments, **options)
+        if hasattr(result, "__next__"):
+            next(result)
+
+    name = getattr(function, "func", function).__name__
+    message = refusal(f"{name}, {words}", call)
+    assert words in message, f"{name} says: {message}."
+
+
+def near(a, b) -> bool:
+    import jax
+
+    close = functools.partial(np.allclose, atol=1e-4)
+    return all(jax.tree.leaves(jax.tree.map(close, a, b)))
+
+
+def tired(batches) -> int:
+    for _ in batches:
+        time.sleep(0.01)
+    return 0
+
+
+def slow(batches, seconds):
+    for batch in batches:
+        time.sleep(seconds)
+        yield batch
+
+
+def slow_zeros(seconds):
+    return slow(itertools.repeat(np.zeros(3)), seconds)
+
+
+def raising(error):
+    yield 0
+    raise error
+
+
+def first_within(seconds: float, stream) -> str | None:
+    """Take all of the stream in a thread, which may wait for ever. Its error is raised here."""
+    ended = []
+
+    def take():
+        try:
+            ended.append((list(stream), None))
+        except BaseException as error:
+            ended.append((None, error))
+
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        return "nothing"
+    if ended[0][1] is not None:
+        raise ended[0][1]
+    return "an end"
+
+
+def batched(items: list, count: int) -> list[list]:
+    return [items[start : start + count] for start in range(0, len(items), count)]

@@ -1,0 +1,53 @@
+"""The pipelines of every lesson keep the contract on data of many sizes, not only on MNIST.
+
+    CARRY_OVER_CASES=2000 pytest tests/lessons/test_carry_over.py
+
+tries as many inputs, other ones each time. Without it there are 200, the same in each run.
+"""
+
+import jupytext
+import pytest
+from copied_cells import CopiedCells
+
+from benchmarks import bench
+from tools import check, lessons
+
+
+def promising() -> list[str]:
+    """The lessons with a pipeline that promises what the contract says."""
+    promised, found = {"tuned-pipeline", "files-pipeline", "short-answer"}, []
+    for name in lessons.names():
+        if lessons.notebook_path(name).is_file():
+            cells = lessons.code_cells(lessons.read_notebook(name))
+            if any(promised.intersection(lessons.tags(cell)) for cell in cells):
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("name", promising())
+def test_a_lesson_carries_over(name, lesson_environment):
+    with bench.ready(bench.Process(name, kind=CopiedCells)) as [lesson]:
+        assert lesson.call("check_pipelines")  # what it tried
+
+
+def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
+    """The template of new lessons, right and with a count of MNIST, in a copy of the repository."""
+    right = check.with_shared_cells((workshop / "tools" / "lesson_template.md").read_text())
+    wrong = right.replace("len(images), batch_size, *part", "60_000, batch_size, *part")
+    assert wrong != right
+    for name, source in {"tiny_right": right, "tiny_wrong": wrong}.items():
+        notebook = jupytext.reads(source, fmt="md:myst")
+        jupytext.write(notebook, workshop / "notebooks" / f"{name}.ipynb")
+    tests = "tests/lessons/test_carry_over.py", "-k", "lesson_carries_over and tiny"
+    done = python(
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+        cwd=workshop,
+        env={"CARRY_OVER_CASES": "20"},
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "tiny_wrong is refused: 0 examples for batches of 4: raises IndexError" in done.stdout
+    assert not (workshop / ".hypothesis").exists()

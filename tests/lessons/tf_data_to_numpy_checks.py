@@ -1,0 +1,262 @@
+"""The cells to copy of the lesson on tf.data, on elements, sequences and rows of many kinds.
+
+It runs in a process of its own: TensorFlow and PyTorch do not share one in every order.
+"""
+
+import collections
+
+import hypothesis
+import hypothesis_cases
+import numpy as np
+from copied_cells import refusal
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+
+from benchmarks import contract
+from benchmarks.contract import Refused
+
+Pair = collections.namedtuple("Pair", "x y")
+INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+OTHERS = ["bool", "float16", "bfloat16", "float32", "complex64"]
+REFUSED = ["string", "ragged", "sparse", "float64", "complex128", "window", "int64+", "uint64+"]
+SHAPES = [(), (0,), (3,), (2, 0), (2, 3)]
+
+# A leaf is (kind, shape, value); a structure holds leaves, None and ().
+LEAVES = st.tuples(st.sampled_from(INTEGERS + OTHERS), st.sampled_from(SHAPES), st.integers(0, 100))
+WRONG = st.tuples(st.sampled_from(REFUSED), st.just((3,)), st.just(1))
+
+
+class Leaf(collections.namedtuple("Leaf", "kind shape value")):
+    """One object to JAX: no tuple of three."""
+
+
+def trees(leaves: st.SearchStrategy) -> st.SearchStrategy:
+    leaf = leaves.map(lambda given: [Leaf(*given)])  # a list holds one leaf
+    names = st.sampled_from(["a", "b", "images", "label", "x y"])
+    return st.recursive(
+        leaf | st.none() | st.just(()),
+        lambda inner: (
+            st.dictionaries(names, inner, min_size=1, max_size=3)
+            | st.tuples(inner, inner)
+            | st.builds(Pair, inner, inner)
+            | st.dictionaries(names, inner, min_size=1).map(collections.OrderedDict)
+        ),
+        max_leaves=5,
+    )
+
+
+def filled(tree, make):
+    """The structure with `make(leaf)` in the place of each leaf."""
+    match tree:
+        case [Leaf() as leaf] if isinstance(tree, list):
+            return make(leaf)
+        case Pair(x, y):
+            return Pair(filled(x, make), filled(y, make))
+        case dict():
+            return type(tree)((key, filled(value, make)) for key, value in tree.items())
+        case tuple():
+            return tuple(filled(value, make) for value in tree)
+        case None:
+            return None
+    raise TypeError(f"{tree!r} is no structure")
+
+
+def kinds_in(tree) -> list[str]:
+    found = []
+    filled(tree, lambda leaf: found.append(leaf.kind))
+    return found
+
+
+def check_fixed_lengths(names) -> None:
+    """Lengths that the dataset knows beforehand are padded to the bound too."""
+    for count, length in ((10, 100), (10, 128), (3, 0)):
+        rows = np.arange(1, count * length + 1).reshape(count, length)
+        sequences = names["tf"].data.Dataset.from_tensor_slices(rows)
+        batches = list(names["numpy_batches"](names["token_batches"](sequences, [128], 1024)))
+        shapes = {batch["tokens"].shape for batch in batches}
+        assert shapes == {(8, 128)}, f"fixed {length=}: batches of {shapes}."
+        arrived = np.concatenate([batch["tokens"][batch["mask"]] for batch in batches])
+        assert np.array_equal(arrived, rows.ravel()), f"fixed {length=}: tokens are lost."
+
+
+def check_iterator(names) -> None:
+    """`numpy_batches` goes on where the iterator stands, and may find it at its end."""
+    dataset = names["tf"].data.Dataset.range(5)
+    iterator = dataset.as_numpy_iterator()
+    next(iterator)
+    for expected in ([1, 2, 3, 4], []):
+        arrived = [int(n) for n in names["numpy_batches"](dataset, iterator)]
+        assert arrived == expected, f"an iterator gives {arrived}, not {expected}."
+
+
+def check_inputs(names) -> None:
+    """Bounds of any kind are taken, and bad arguments get one ValueError."""
+    tf, dataset = names["tf"], names["tf"].data.Dataset
+    token_batches, stream_of = names["token_batches"], names["stream_of"]
+    ragged = tf.ragged.constant([[1], [2, 3], []], tf.int32)
+    rows = dataset.from_tensor_slices(ragged)
+    for bounds in ([4, 2], (4.0, 2.0), np.array([4, 2]), {2, 4}):
+        batches = [*token_batches(rows, bounds, 8).as_numpy_iterator()]
+        shapes = [batch["tokens"].shape for batch in batches]
+        assert shapes == [(4, 2)], f"{bounds!r} gives batches of {shapes}."
+    records = {
+        "dict": rows.map(lambda row: {"tokens": row}),
+        "pair": rows.map(lambda row: (row, row)),
+        "sparse": dataset.from_tensors(tf.sparse.eye(2)),
+        "scalar": dataset.range(3),
+        "matrix": dataset.from_tensors(tf.zeros((2, 2))),
+    }
+    for name, elements in records.items():
+        refusal(name, lambda e=elements: token_batches(e, [4], 8))
+    given = {"count": 10, "read": lambda epoch, row: row, "batch_size": 4, "seed": 0}
+    for wrong in (
+        {"start": -1},
+        {"batch_size": 0},
+        {"batch_size": -2},
+        {"batch_size": 11},
+        {"count": -3},
+        {"processes": 0},
+        {"processes": -1},
+        {"processes": 3},
+        {"process": 2, "processes": 2},
+        {"process": -1, "processes": 2},
+    ):
+        refusal(wrong, lambda w=wrong: stream_of(**given | w))
+
+
+# Structures ----------------------------------------------------------------------------------
+
+
+def tensor(names, leaf: Leaf):
+    """What tf.data gets."""
+    tf = names["tf"]
+    special = {
+        "string": lambda: tf.constant(["a", "b"]),
+        "ragged": lambda: tf.ragged.constant([[1, 2], [3]]),
+        "sparse": lambda: tf.sparse.eye(2),
+        "window": lambda: tf.data.Dataset.range(3),
+        "int64+": lambda: tf.constant([1, -(2**31) - 1], tf.int64),
+        "uint64+": lambda: tf.constant([1, 2**32], tf.uint64),
+    }
+    if leaf.kind in special:
+        return special[leaf.kind]()
+    return tf.cast(array(leaf) % (2 if leaf.kind == "bool" else 128), leaf.kind)
+
+
+def array(leaf: Leaf) -> np.ndarray:
+    """The values, as int64."""
+    return leaf.value + np.arange(np.prod(leaf.shape, dtype=int)).reshape(leaf.shape)
+
+
+@tried(tree=trees(LEAVES), elements=st.integers(0, 3))
+def check_whole(names, tree, elements: int) -> None:
+    """Each structure arrives as it is."""
+    import jax
+
+    hypothesis.assume(kinds_in(tree))
+    given = filled(tree, lambda leaf: tensor(names, leaf))
+    dataset = names["tf"].data.Dataset.from_tensors(given).repeat(elements)
+    if not elements:
+        refusal(tree, lambda: next(names["numpy_batches"](dataset)))
+        return
+    arrived = list(names["numpy_batches"](dataset))
+    assert len(arrived) == elements, f"{len(arrived)} elements of {elements}."
+    expected = filled(tree, lambda leaf: np.asarray(tensor(names, leaf).numpy()))
+    for element in arrived:
+        found = jax.tree.structure(element)
+        assert found == jax.tree.structure(expected), f"arrives as {found}."
+        for leaf, right in zip(jax.tree.leaves(element), jax.tree.leaves(expected), strict=True):
+            held = jax.device_put(leaf)
+            array = type(leaf) is np.ndarray and leaf.dtype == held.dtype
+            assert array, f"a leaf is {leaf!r}, and JAX holds {held.dtype}."
+            assert np.array_equal(leaf, right), f"{right!r} arrives as {leaf!r}."
+            assert np.array_equal(np.asarray(held), leaf), f"JAX makes {held!r} of {leaf!r}."
+            same = "64" in right.dtype.name or leaf.dtype == right.dtype
+            assert same, f"{right.dtype} arrives as {leaf.dtype}."
+
+
+@tried(tree=trees(LEAVES | WRONG))
+def check_refused(names, tree) -> None:
+    """A structure that JAX cannot hold is refused by a leaf's name."""
+    import jax
+
+    hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
+    given = filled(tree, lambda leaf: tensor(names, leaf))
+    dataset = names["tf"].data.Dataset.from_tensors(given)
+    marked = filled(tree, lambda leaf: leaf.kind)
+    paths = {
+        "element" + jax.tree_util.keystr(path)
+        for path, kind in jax.tree_util.tree_leaves_with_path(marked)
+        if kind in REFUSED
+    }
+    message = refusal(tree, lambda: next(names["numpy_batches"](dataset)))
+    named = message.startswith(tuple(f"{path} " for path in paths))
+    assert named, f"names none of {sorted(paths)}: {message}"
+
+
+# Tokens --------------------------------------------------------------------------------------
+
+
+@tried(
+    4,
+    lengths=st.lists(st.integers(0, 40), max_size=40),
+    bounds=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    positions=st.integers(1, 200),
+    dtype=st.sampled_from(["int32", "int64", "uint16"]),
+)
+def check_tokens(names, lengths, bounds, positions, dtype) -> None:
+    """Each sequence comes once, with the right mask, in few shapes."""
+    tf = names["tf"]
+    # All differ, and the first token is the zero with which batches are padded.
+    flat = np.arange(sum(lengths)).astype(dtype)
+    rows = np.split(flat, np.cumsum(lengths))[:-1]
+    borders = tf.constant([0, *np.cumsum(lengths)], tf.int64)
+    tokens = tf.constant(flat)
+    sequences = tf.data.Dataset.range(len(lengths)).map(
+        lambda i: tokens[borders[i] : borders[i + 1]]
+    )
+    try:
+        batches = list(names["numpy_batches"](names["token_batches"](sequences, bounds, positions)))
+    except ValueError:
+        if lengths and positions >= max(bounds):
+            raise Refused("raises ValueError.") from None
+        return
+    except tf.errors.InvalidArgumentError as error:
+        if max(lengths) > max(bounds) and f"longer than {max(bounds)} tokens" in str(error):
+            return
+        raise Refused(f"raises {error}.") from error
+    assert lengths and max(lengths) <= max(bounds) <= positions, "goes through."
+    arrived = []
+    for batch in batches:
+        count, width = batch["tokens"].shape
+        assert width in bounds and count == positions // width, f"a batch is {(count, width)}."
+        form = batch["mask"].dtype, batch["mask"].shape
+        assert form == (bool, (count, width)), f"the mask is {form}."
+        for row, mask in zip(batch["tokens"], batch["mask"], strict=True):
+            assert not mask[np.argmin(mask) :].any() or mask.all(), f"a mask has holes: {mask}."
+            least = min(b for b in bounds if b >= mask.sum())
+            assert not mask.any() or least == width, f"{mask.sum()} tokens take {width} positions."
+            arrived.append(row[mask].tolist())
+    expected = sorted(row.tolist() for row in rows if row.size)
+    assert sorted(filter(None, arrived)) == expected, "sequences are lost, repeated or changed."
+
+
+# Streams -------------------------------------------------------------------------------------
+
+
+def check_streams(names) -> None:
+    """`stream_of` keeps the promises of the contract's streams."""
+    tf, stream_of = names["tf"], names["stream_of"]
+
+    def tuned_batches(images, labels, batch_size, seed, *position, **others):
+        tensors = tf.constant(images), tf.constant(labels)
+
+        def read(epoch, row):
+            return tuple(tf.gather(tensor, row) for tensor in tensors)
+
+        given = len(images), read, batch_size, seed
+        return stream_of(*given, *position, **others).as_numpy_iterator()
+
+    for case in (*contract.CASES, contract.Case(20_000, 128, processes=4, start=300)):
+        contract.check_case(tuned_batches, case)
+    hypothesis_cases.run(tuned_batches, share=16)
