@@ -9,15 +9,15 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from nbval.plugin import IPyNbFile
+from nbval.plugin import comment_markers, metadata_tags
 from processes import running
 
-from tools import execute, lessons
+from tools import execute, lessons, nbval_cells
 
 
 def collected(session, name):
-    """The code cells of a lesson as nbval's own test items, with no kernel started."""
-    file = IPyNbFile.from_parent(session, path=lessons.notebook_path(name))
+    """The code cells of a lesson as items of a run, with no kernel started."""
+    file = nbval_cells.Notebook.from_parent(session, path=lessons.notebook_path(name))
     file.setup_sanitize_files()
     return list(file.collect())
 
@@ -130,6 +130,24 @@ def test_lax_comparison_is_refused(strict_run):
     assert done.returncode == 4 and "compared strictly" in done.stderr
 
 
+WAYS_OUT = [(f"#  {comment}", []) for comment in comment_markers]
+WAYS_OUT += [("", [tag]) for tag in metadata_tags if tag not in lessons.TAGS]
+
+
+@pytest.mark.parametrize(("comment", "tags"), WAYS_OUT)
+def test_what_would_let_a_wrong_output_pass_is_refused(request, repository, comment, tags):
+    path = write(repository, [ran(f"if True:\n    {comment}\n    print(1)", "2\n", tags=tags)])
+    notebook = nbval_cells.Notebook.from_parent(request.session, path=path)
+    with pytest.raises(notebook.CollectError, match=r"^tiny\.ipynb, cell 0: .* delete it"):
+        list(notebook.collect())
+
+
+def test_a_refused_notebook_ends_the_run_with_one_sentence(strict_run):
+    done = strict_run(ran("# NBVAL_SKIP\nprint(1)", "2\n"))
+    assert done.returncode == pytest.ExitCode.INTERRUPTED and "Traceback" not in done.stdout
+    assert "tiny.ipynb, cell 0: a comment there tells nbval not to compare as usual" in done.stdout
+
+
 def test_nbval_gets_the_outputs_that_execute_gets(strict_run, repository):
     cells = [
         new_code_cell(source)
@@ -229,124 +247,15 @@ def test_a_dead_kernel_ends_its_notebook_at_once_and_no_other(repository, python
     assert time.perf_counter() - started < 120  # seconds here, and a cell may take 600
     assert "3 failed, 5 passed, 6 skipped" in done.stdout, done.stdout
     for name, cause in CAUSES.items():
-        assert f"{name}.ipynb: the kernel died in cell 1 ({cause})\n" in done.stdout
-        skipped = rf"^SKIPPED \[2\] .*: the kernel died in cell 1 \({re.escape(cause)}\)$"
+        assert f"{name}.ipynb, cell 1: the kernel died ({cause})\n" in done.stdout
+        skipped = rf"^SKIPPED \[2\] .*: cell 1: the kernel died \({re.escape(cause)}\)$"
         assert re.search(skipped, done.stdout, re.MULTILINE)
     assert left(repository) == []
 
 
-SLOW = {
-    "interrupted": "import time; time.sleep(600)",
-    "the interrupt is caught": """
-import time
-try:
-    time.sleep(600)
-except KeyboardInterrupt:
-    pass
-""",
-    "the interrupt is shown, and the cell goes on": """
-import time
-try:
-    time.sleep(600)
-except KeyboardInterrupt:
-    get_ipython().showtraceback()
-time.sleep(600)
-""",
-    "it prints for ever": """
-import time
-while True:
-    try:
-        time.sleep(0.5)
-        print(1)
-    except KeyboardInterrupt:
-        pass
-""",
-    "an error, and no sign of its end": """
-get_ipython().showtraceback((ValueError, ValueError("an error"), None))
-import sys, time
-sys.stdout.flush_timeout = sys.stderr.flush_timeout = 0
-get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(600))
-""",
-}
-
-
-@pytest.mark.parametrize("why", SLOW)
-def test_a_cell_that_runs_too_long_ends_its_notebook_with_one_sentence(strict_run, repository, why):
-    cells = [ran(LEAVES_ITS_PROCESSES + SLOW[why]), ran("print(2)", "2\n")]
-    done = strict_run(*cells, options=["--nbval-cell-timeout=3"])
-    assert "tiny.ipynb: cell 0 did not end within 3 s\n" in done.stdout, done.stdout
-    assert "1 failed, 1 skipped" in done.stdout and "plugin exception" not in done.stdout
+def test_a_cell_that_runs_too_long_ends_its_notebook_with_one_sentence(strict_run, repository):
+    slow = LEAVES_ITS_PROCESSES + "import time; time.sleep(600)"
+    done = strict_run(ran(slow), ran("2"), options=["--nbval-cell-timeout=3"])
+    assert "tiny.ipynb, cell 0: it did not end within 3 s\n" in done.stdout, done.stdout
+    assert "1 failed, 1 skipped" in done.stdout and "KeyboardInterrupt" in done.stdout
     assert left(repository) == []
-
-
-def test_the_sign_that_a_cell_ended_may_come_late(strict_run):
-    late = """
-import sys, time
-sys.stdout.flush_timeout = sys.stderr.flush_timeout = 0  # the reply does not wait
-get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(7))
-"""
-    done = strict_run(ran(late))
-    assert done.returncode == 0, done.stdout
-
-
-def test_thousands_of_outputs_arrive(strict_run):
-    count = "for i in range(20_000):\n    print(i, flush=True)"
-    done = strict_run(ran(count, "".join(f"{i}\n" for i in range(20_000))))
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.fixture
-def when_kernels_start(tmp_path):
-    """Let every kernel run the code before its first cell. Returns the environment for it."""
-
-    def prepare(source):
-        startup = tmp_path / "ipython/profile_default/startup"
-        startup.mkdir(parents=True)
-        (startup / "first.py").write_text(source)
-        return {"IPYTHONDIR": str(tmp_path / "ipython")}
-
-    return prepare
-
-
-def test_a_kernel_that_dies_while_it_starts_is_started_once_more(strict_run, when_kernels_start):
-    once = """
-import os, pathlib
-if not pathlib.Path("started").exists():
-    pathlib.Path("started").touch()
-    os._exit(1)
-"""
-    done = strict_run(ran("print(1)", "1\n"), env=when_kernels_start(once))
-    assert done.returncode == 0, done.stdout
-
-
-def test_a_kernel_may_be_slow_while_it_starts(strict_run, when_kernels_start):
-    second_answer_is_slow = """
-import time
-handlers, answers = get_ipython().kernel.shell_handlers, []
-answer = handlers["kernel_info_request"]
-def slow(*arguments):
-    answers.append(1)
-    time.sleep(11 if len(answers) == 2 else 0)
-    return answer(*arguments)
-handlers["kernel_info_request"] = slow
-"""
-    done = strict_run(ran("print(1)", "1\n"), env=when_kernels_start(second_answer_is_slow))
-    assert done.returncode == 0, done.stdout
-
-
-OTHERS = {
-    "RunningKernel.get_message": "del RunningKernel.get_message",  # the patches replace it
-    "RunningKernel.is_alive": "del RunningKernel.is_alive",  # they call it
-    "RunningKernel.__init__ with kc": "RunningKernel.__init__ = lambda kernel: kernel.km",
-}
-
-
-@pytest.mark.parametrize("lacks", OTHERS)
-def test_another_nbval_stops_the_run_with_one_sentence(strict_run, repository, lacks):
-    (repository / "other_nbval.py").write_text(
-        f"from nbval.kernel import RunningKernel\n{OTHERS[lacks]}"
-    )
-    done = strict_run(ran("print(1)", "1\n"), options=["-p", "other_nbval"])
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"this nbval has no {lacks}, which tools/nbval_patches.py patches: " in done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
