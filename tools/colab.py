@@ -6,7 +6,7 @@
 colab.txt pins what Colab publishes for its runtime. Each lesson runs alone, as in a new Colab
 notebook: in a fresh copy of an environment of those versions, in a folder that holds nothing but
 the data, and it installs what its own `%pip install` lines name. `_build/colab/NAME.ipynb` keeps
-the outputs of the last run.
+the outputs of the last run. The comparison is that of `pytest --nbval`.
 
 A reader meets these versions, so a cell that fails here has to be mended, or to be listed in KNOWN.
 `--record` stores what passed. `--renew` takes the list that Colab publishes today (git and a
@@ -15,26 +15,23 @@ network).
 
 import argparse
 import hashlib
-import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from copy import deepcopy
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbformat import NotebookNode
 from packaging.utils import canonicalize_name
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from offline import lay_out
-from tools import execute, lessons, machine, runner
+from tools import lessons, machine, nbval_cells
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
 PINS = lessons.ROOT / "colab.txt"
@@ -83,6 +80,7 @@ torch torchcodec torchdata torchvision transformers
 """
 # A wheel of torch brings the CUDA that it was built with; Colab's own is another build.
 LEFT_OUT = re.compile(r"cuda-|nvidia-|triton$")
+NO_GPU = "the pins are those of a runtime without a GPU"
 # What the record tells of an environment.
 VERSIONS = ["jax", "numpy", "torch", "tensorflow", "tensorflow-datasets", "grain", "datasets"]
 HEADER = """\
@@ -217,112 +215,84 @@ def copy_data(folder: Path) -> None:
             shutil.copytree(lessons.NOTEBOOKS / "data" / top, folder / "data" / top)
 
 
-# A lesson ------------------------------------------------------------------------------------
-
-
-@dataclass
-class Result:
-    """What became of the cells that ran, each by the first line of its source."""
-
-    differ: dict[str, str]  # why it is not as stored
-    same: list[str]
-    edited: int = 0  # cells that were edited since they were executed: nothing to compare with
-    seconds: float = 0
+# The lessons ---------------------------------------------------------------------------------
 
 
 def heading(cell: NotebookNode) -> str:
     return cell.source.strip().partition("\n")[0]
 
 
-def run_cells(notebook: NotebookNode, python: Path, folder: Path, stub: Path) -> Result:
-    """Run the notebook in `folder` with this Python, past failing cells. It gets the outputs."""
-    variables = {
-        "IPYTHONDIR": str(stub / "ipython"),  # not the settings of the user
-        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # or its debugger warns on our terminal
-        "PYTHONPATH": str(stub),
-        "VIRTUAL_ENV": str(python.parent.parent),
-    }
-    result, start = Result({}, []), time.perf_counter()
-    with runner.Kernel(
-        notebook,
-        folder,
-        execute.CELL_TIMEOUT,
-        python=python,
-        environment=variables,
-        arguments=("--IPKernelApp.extensions=google.colab",),
-    ) as kernel:
-        for number, cell in enumerate(lessons.code_cells(notebook)):
-            if lessons.GPU_TAG in lessons.tags(cell):  # the pins are those of a runtime without one
-                continue
-            stored, ended, reason = deepcopy(cell), False, ""
-            try:
-                kernel.run(cell)
-            except runner.Failed as error:
-                ended, reason = isinstance(error, runner.Ended), str(error)
-            result.edited += "stamp" not in stored.metadata
-            if reason := reason or difference(cell, stored):
-                print(f"  cell {number} `{heading(cell)}`: {reason}", flush=True)
-                result.differ[heading(cell)] = reason
-            else:
-                result.same.append(heading(cell))
-            if ended:
-                print("  The cells below it did not run.", flush=True)
-                break
-    result.seconds = round(time.perf_counter() - start, 1)
-    return result
+class Lesson(nbval_cells.Notebook):
+    """A lesson, whose kernel has a folder and an environment of its own."""
 
-
-def difference(cell: NotebookNode, stored: NotebookNode) -> str:
-    """Why what a cell printed is not what is stored, in a line; or ""."""
-    if "stamp" not in stored.metadata:  # edited since: nothing to compare with
-        return ""
-    pairs = itertools.zip_longest(lines(stored), lines(cell), fillvalue="nothing")
-    return next((f"stored “{a[:90]}”, here “{b[:90]}”" for a, b in pairs if a != b), "")
-
-
-def lines(cell: NotebookNode) -> Iterator[str]:
-    """What is compared of the outputs of a cell, after the masks."""
-    for output in map(execute.masked, cell.outputs):
-        before = "stderr: " if output["name"] == "stderr" else ""
-        yield from (before + line for line in (output["text"] or "").split("\n"))
-        for kind, content in sorted(output["data"].items()):
-            yield from (f"{kind}: {line}" for line in str(content).split("\n"))
-        yield from output["pictures"]
-
-
-def judge(name: str, result: Result, known: dict[str, str]) -> list[str]:
-    """What is not as KNOWN says, in a sentence each that says what to edit."""
-    news = [
-        f"{name}, the cell `{line}`: {reason}. Mend the lesson, or add the cell to KNOWN in "
-        "tools/colab.py."
-        for line, reason in result.differ.items()
-        if line not in known
-    ]
-    return news + [
-        f"{name}: the cell `{line}` passes now. Take it out of KNOWN in tools/colab.py."
-        for line in known
-        if line in result.same
-    ]
-
-
-def check(name: str, base: Path) -> Result:
-    """Run a lesson in a folder and an environment of its own."""
-    notebook = execute.read(name)
-    folder = WORK / name
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
-    copy = folder / "environment"
-    try:
+    def kernel_options(self) -> dict:
+        self.folder = WORK / self.path.stem
+        shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed
+        content, stub, copy = (self.folder / name for name in ("content", "stub", "environment"))
         # Hard links: pip replaces a file, and never writes into one.
-        shutil.copytree(base, copy, symlinks=True, copy_function=os.link)
-        write_stub(folder / "stub")
-        (folder / "content").mkdir()
-        copy_data(folder / "content")
-        result = run_cells(notebook, copy / "bin/python", folder / "content", folder / "stub")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    nbformat.write(notebook, WORK / f"{name}.ipynb")
-    return result
+        shutil.copytree(environment(), copy, symlinks=True, copy_function=os.link)
+        write_stub(stub)
+        content.mkdir()
+        copy_data(content)
+        variables = {
+            "IPYTHONDIR": str(stub / "ipython"),  # not the settings of the user
+            "PATH": f"{copy / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # or its debugger warns on our terminal
+            "PYTHONPATH": str(stub),
+            "VIRTUAL_ENV": str(copy),
+        }
+        return {
+            "folder": content,
+            "python": copy / "bin" / "python",
+            "environment": variables,
+            "arguments": ("--IPKernelApp.extensions=google.colab",),
+        }
+
+    def teardown(self):
+        super().teardown()
+        nbformat.write(self.ran, WORK / self.path.name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Plugin:
+    """What makes a run of `pytest --nbval` one in Colab, and remembers what became of the cells."""
+
+    def __init__(self):
+        self.passed, self.differ = Counter(), {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collect_file(self, parent):
+        collected = yield
+        return [Lesson.from_parent(parent, path=file.path) for file in collected]
+
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            if lessons.GPU_TAG in lessons.tags(item.cell):
+                item.add_marker(pytest.mark.skip(reason=NO_GPU))
+            elif reason := KNOWN.get(item.path.stem, {}).get(heading(item.cell)):
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item):
+        report = yield
+        name = item.path.stem
+        self.passed[name] += report.when == "call" and report.passed
+        if hasattr(report, "wasxfail"):
+            self.differ.setdefault(name, {})[heading(item.cell)] = report.wasxfail
+        return report
+
+    def recorded(self, name: str) -> dict | None:
+        """What to record of a lesson of which all cells ran as KNOWN says, but those for a GPU."""
+        notebook, differ = lessons.read_notebook(name), self.differ.get(name, {})
+        ran = [c for c in lessons.code_cells(notebook) if lessons.GPU_TAG not in lessons.tags(c)]
+        if self.passed[name] + len(differ) < len(ran):
+            return None
+        return {
+            "date": machine.today(),
+            "passed": self.passed[name],
+            "differ": differ,
+            "digest": lessons.digest(notebook),
+        }
 
 
 def store(recorded: dict[str, dict]) -> None:
@@ -340,37 +310,23 @@ def store(recorded: dict[str, dict]) -> None:
     print(f"recorded in {RECORD.relative_to(lessons.ROOT)}: {', '.join(recorded) or 'no lesson'}")
 
 
-def check_all(names: list[str], record: bool) -> list[str]:
-    """Run the lessons. Returns the sentences that make a run red. Raises lessons.Problem."""
-    if unknown := sorted(set(names) - set(lessons.names())):
-        raise lessons.Problem(
-            f"{unknown[0]} is no lesson: the lessons are {', '.join(lessons.names())}."
-        )
-    lessons.lay_out_data()
+def check(names: list[str], record: bool) -> int:
+    """Run the lessons. Returns the exit status of pytest. Raises lessons.Problem."""
+    names = names or lessons.in_order()
+    for name in names:
+        lessons.read_md(name)  # a Problem where there is none
     WORK.mkdir(parents=True, exist_ok=True)
-    base, sentences, recorded = environment(), [], {}
-    for name in names or lessons.in_order():
-        print(name, flush=True)
-        result = check(name, base)
-        passed, differ = len(result.same), len(result.differ)
-        edited = f"; {result.edited} of them only ran, edited since" if result.edited else ""
-        print(
-            f"  {passed} cells hold, {differ} differ{edited} ({result.seconds:.0f} s)", flush=True
-        )
-        news = judge(name, result, KNOWN.get(name, {}))
-        sentences += news
-        # A lesson that was edited since it was executed is not what the site shows.
-        if not news and not result.edited:
-            recorded[name] = {
-                "date": machine.today(),
-                "passed": passed,
-                "differ": result.differ,
-                "seconds": result.seconds,
-                "digest": lessons.digest(lessons.read_notebook(name)),
-            }
+    environment()
+    lessons.lay_out_data()
+    plugin = Plugin()
+    # conftest.py asks for what the lessons need in this environment, which runs none of them.
+    options = ["--noconftest", "--nbval", f"--nbval-sanitize-with={lessons.SANITIZER}"]
+    notebooks = [str(lessons.notebook_path(name)) for name in names]
+    status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
     if record:
-        store(recorded)
-    return sentences
+        figures = {name: plugin.recorded(name) for name in names}
+        store({name: found for name, found in figures.items() if found})
+    return status
 
 
 def main() -> None:
@@ -382,17 +338,18 @@ def main() -> None:
     try:
         if arguments.renew:
             renew()
-            return
-        sentences = check_all(arguments.names, arguments.record)
+        elif status := check(arguments.names, arguments.record):
+            print(
+                "colab: mend the lesson, or add the cell to KNOWN in tools/colab.py. A cell that "
+                "passes again leaves KNOWN."
+            )
+            sys.exit(status)
     except lessons.Problem as problem:
         sys.exit(f"colab: {problem}")
     except KeyboardInterrupt:
         sys.exit("colab: interrupted; run it again.")
     except OSError as error:  # a full disk, a folder of somebody else
         sys.exit(f"colab: {error}: put that right and run it again.")
-    if sentences:
-        sys.exit("\n".join(f"colab: {sentence}" for sentence in sentences))
-    print("colab: every lesson holds, but for the known failures.")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,8 @@ a cell does not notice a dead kernel, and gives other outputs than JupyterLab an
 from copy import deepcopy
 
 import pytest
+from nbval import plugin
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME
-from nbval.plugin import (
-    IPyNbCell,
-    IPyNbFile,
-    coalesce_streams,
-    find_comment_markers,
-    metadata_tags,
-)
 
 from tools import lessons, runner
 
@@ -24,39 +18,38 @@ def pytest_collect_file(file_path, parent):
     """Ours take the place of nbval's files."""
     collected = yield
     return [
-        Notebook.from_parent(parent, path=file_path) if isinstance(file, IPyNbFile) else file
+        Notebook.from_parent(parent, path=file_path) if isinstance(file, plugin.IPyNbFile) else file
         for file in collected
     ]
 
 
-class Notebook(IPyNbFile):
+class Notebook(plugin.IPyNbFile):
     """A notebook, whose cells share a kernel. `ended`: why no further cell runs, or ""."""
 
     ended = ""
 
     def collect(self):
+        """The cells. Raises CollectError, which pytest prints before it ends, for a way around.
+
+        A comment such as `# NBVAL_SKIP` would let a wrong output pass, and so would such a tag.
+        """
         for item in super().collect():
-            self.refuse_markers(item)
+            tags = {*lessons.tags(item.cell)} & plugin.metadata_tags.keys() - lessons.TAGS
+            if tags or any(plugin.find_comment_markers(item.cell.source)):
+                raise self.CollectError(
+                    f"{self.path.name}, cell {item.cell_num}: a comment or a tag there tells nbval "
+                    "not to compare it: delete that. Only the tag nbval-ignore-output may."
+                )
             yield Cell.from_parent(
                 self, name=item.name, cell_num=item.cell_num, cell=item.cell, options=item.options
             )
 
-    def refuse_markers(self, item):
-        """A comment such as `# NBVAL_SKIP` would let a wrong output pass, and so would such a tag.
-
-        Raises CollectError, which pytest prints and ends the run.
-        """
-        where = f"{self.path.name}, cell {item.cell_num}"
-        if any(find_comment_markers(item.cell.source)):
-            raise self.CollectError(
-                f"{where}: a comment there tells nbval not to compare as usual: delete it. What is "
-                "not compared has the tag nbval-ignore-output."
-            )
-        unknown = {*lessons.tags(item.cell)} & metadata_tags.keys() - lessons.TAGS
-        if unknown:
-            raise self.CollectError(
-                f"{where}: the tag {min(unknown)} tells nbval not to compare as usual: delete it."
-            )
+    def kernel_options(self) -> dict:
+        """Where and how the kernel runs: `runner.Kernel` takes it."""
+        return {
+            "folder": self.path.parent,
+            "name": self.config.option.nbval_kernel_name or CURRENT_ENV_KERNEL_NAME,
+        }
 
     def setup(self):
         self.setup_sanitize_files()
@@ -64,10 +57,9 @@ class Notebook(IPyNbFile):
         self.ran = deepcopy(self.nb)
         self.kernel = runner.Kernel(
             self.ran,
-            self.path.parent,
-            options.nbval_cell_timeout,
+            limit=options.nbval_cell_timeout,
             startup=options.nbval_kernel_startup_timeout,
-            name=options.nbval_kernel_name or CURRENT_ENV_KERNEL_NAME,
+            **self.kernel_options(),
         )
         try:
             self.kernel.__enter__()
@@ -79,7 +71,7 @@ class Notebook(IPyNbFile):
             self.kernel.stop()
 
 
-class Cell(IPyNbCell):
+class Cell(plugin.IPyNbCell):
     """A cell that is run, and then compared strictly by nbval."""
 
     def runtest(self):
@@ -99,9 +91,9 @@ class Cell(IPyNbCell):
             if self.cell.outputs:
                 self.raise_cell_error("Unrun reference cell has outputs")
             return
-        outputs = coalesce_streams(ran.outputs)
+        outputs = plugin.coalesce_streams(ran.outputs)
         if self.options["check"] and not self.compare_outputs(
-            outputs, coalesce_streams(self.cell.outputs)
+            outputs, plugin.coalesce_streams(self.cell.outputs)
         ):
             # nbval names an output that nobody expected, and does not show it: what a library says
             # on stderr once in many runs would be lost.

@@ -131,8 +131,7 @@ class Kernel:
                 self.client.kc.stop_channels()
 
     def _note_error(self, execute_reply: dict, **_: object) -> None:
-        content = execute_reply["content"]
-        self.error = {key: content.get(key) or "" for key in ("ename", "evalue", "traceback")}
+        self.error = execute_reply["content"]
 
     def run(self, cell: NotebookNode) -> float:
         """Run a cell of the notebook, which gets its outputs. Returns the seconds that it took.

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -27,14 +26,6 @@ google-colab @ file:///dist/google_colab-1.0.0.tar.gz
 kernel_gateway @ git+https://example.org/kernel_gateway@b134e9945df25c2dcb98ade9129399be10788671
 tensorflow-datasets==4.9.10
 """
-
-
-def stored(source, *texts, name="stdout"):
-    """A cell that was executed and printed the texts."""
-    outputs = [new_output("stream", name=name, text=text) for text in texts]
-    cell = new_code_cell(source, outputs=outputs)
-    cell.metadata["stamp"] = lessons.stamp(cell)
-    return cell
 
 
 # The list that Colab publishes ---------------------------------------------------------------
@@ -124,49 +115,6 @@ def test_pins_of_which_no_environment_can_be_made(tmp_path, monkeypatch, text, s
         colab.environment()
 
 
-# The comparison ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("here", "there", "reason"),
-    [
-        (["3 images\n"], ["3 images\n"], ""),
-        (["it took 3.1 s\n"], ["it took 12 ms\n"], ""),  # masked
-        (["a\n3 images\n"], ["a\n4 images\n"], "stored “4 images”, here “3 images”"),
-        (["a\n", "b\n"], ["a\n"], "stored “nothing”, here “b”"),
-        ([], ["a\n"], "stored “a”, here “nothing”"),
-        (["a\n"], ["a"], "stored “nothing”, here “”"),
-    ],
-)
-def test_outputs_are_compared_after_the_masks(here, there, reason):
-    assert colab.difference(stored("x", *here), stored("x", *there)) == reason
-
-
-def test_another_stream_or_kind_of_output_differs():
-    old = stored("x", "a\n")
-    assert colab.difference(stored("x", "a\n", name="stderr"), old)
-    shows = stored("x")
-    shows.outputs = [new_output("display_data", {"text/plain": "a\n"})]
-    assert colab.difference(shows, old)
-
-
-@pytest.mark.parametrize(
-    ("differ", "same", "known", "sentences"),
-    [
-        ({}, ["a"], {}, []),
-        ({"a": "no"}, [], {"a": "too old"}, []),
-        ({}, [], {"a": "too old"}, []),  # the lesson ended above it
-        ({"a": "no", "b": "no"}, [], {"a": "too old"}, ["grain, the cell `b`: no. Mend "]),
-        ({}, ["a"], {"a": "too old"}, ["grain: the cell `a` passes now. Take it out of KNOWN"]),
-    ],
-)
-def test_a_run_is_green_with_exactly_the_known_failures(differ, same, known, sentences):
-    news = colab.judge("grain", colab.Result(differ, same), known)
-    assert len(news) == len(sentences)
-    for sentence, expected in zip(news, sentences, strict=True):
-        assert sentence.startswith(expected) and "KNOWN in tools/colab.py" in sentence
-
-
 def test_each_known_failure_names_one_cell():
     for name, known in colab.KNOWN.items():
         headings = [colab.heading(cell) for cell in lessons.code_cells(lessons.read_md(name))]
@@ -175,48 +123,19 @@ def test_each_known_failure_names_one_cell():
 
 # A run ---------------------------------------------------------------------------------------
 
-
-def run_cells(folder, *cells):
-    """Run the cells in this Python, with the stub of Colab's package."""
-    (folder / "content").mkdir()
-    colab.write_stub(folder / "stub")
-    notebook = new_notebook(cells=[*cells])
-    python = Path(sys.executable)
-    return colab.run_cells(notebook, python, folder / "content", folder / "stub")
-
-
-def test_a_lesson_finds_itself_in_colab_and_goes_on_after_a_failing_cell(tmp_path):
-    result = run_cells(
-        tmp_path,
-        stored("import sys, os\nassert 'google.colab' in sys.modules"),
-        stored("if 'google.colab' in sys.modules:\n    %pip --version\nprint(1)", "1\n"),
-        stored("%pip no-such-command"),
-        stored("from google.colab import output; 1 / 0"),
-        stored("assert os.listdir() == []"),
-        stored("print('more')"),
-        new_code_cell("print('edited since')"),
-        new_code_cell("os._exit(3)"),
-        stored("print('below')", "below\n"),
-    )
-    assert (len(result.same), result.edited) == (4, 2)
-    assert [reason[:40] for reason in result.differ.values()] == [
-        "RuntimeError: %pip failed: ERROR: unknown"[:40],
-        "ZeroDivisionError: division by zero",
-        "stored “nothing”, here “more”",
-        "the kernel died (exit code 3)",
-    ]
+GOOD = {
+    "open('data/MNIST/new', 'w').close()": "",
+    "import os, sys\nassert 'google.colab' in sys.modules and os.listdir() == ['data']": "",
+    "if 'google.colab' in sys.modules:\n    %pip --version\nprint('took 1 s')": "took 2 s\n",
+}
 
 
 @pytest.fixture
-def tiny(repository, tmp_path, monkeypatch):
-    """The lesson `tiny` in a copy of the repository, and an environment to copy."""
-    source = "---\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n\n"
-    cells = ["open('data/MNIST/new', 'w').close()", "import os\nprint('one')", "1 / 0"]
-    source += "".join(f"```{{code-cell}} ipython3\n{cell}\n```\n\n" for cell in cells)
-    lessons.md_path("tiny").write_text(source)
-    cells = [stored(cell, *["one\n"] * ("one" in cell)) for cell in cells]
-    nbformat.write(new_notebook(cells=cells), lessons.notebook_path("tiny"))
-    (lessons.NOTEBOOKS / "data/MNIST").mkdir(parents=True)
+def run(repository, tmp_path, monkeypatch, capsys):
+    """Run the lesson `tiny` of these cells and what is stored of them, in an environment like this.
+
+    Returns pytest's exit status, its words, and what is recorded.
+    """
     base = tmp_path / "base"
     venv.create(base, symlinks=True)
     packages = next(base.glob("lib/python*/site-packages"))
@@ -225,38 +144,59 @@ def tiny(repository, tmp_path, monkeypatch):
     monkeypatch.setattr(colab, "RECORD", repository / "checked/colab/tests.json")
     monkeypatch.setattr(colab, "environment", lambda: base)
     monkeypatch.setattr(lessons, "lay_out_data", lambda: None)
-    return repository
+    (lessons.NOTEBOOKS / "data/MNIST").mkdir(parents=True)
+
+    def tiny(stored, known=None):
+        notebook = new_notebook()
+        for source, text in stored.items():
+            outputs = [new_output("stream", text=text)] if text else []
+            notebook.cells.append(new_code_cell(source, outputs=outputs, execution_count=1))
+        nbformat.write(notebook, lessons.notebook_path("tiny"))
+        lessons.md_path("tiny").write_text("")
+        monkeypatch.setattr(colab, "KNOWN", {"tiny": known or {}})
+        status = colab.check(["tiny"], record=True)
+        return status, capsys.readouterr().out, json.loads(colab.RECORD.read_text())
+
+    return tiny
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_a_lesson_runs_in_a_folder_of_its_own_and_is_recorded_when_green(tiny, monkeypatch, known):
-    monkeypatch.setattr(colab, "KNOWN", {"tiny": {"1 / 0": "nobody can"}} if known else {})
-    news = colab.check_all(["tiny"], record=True)
-    assert not (tiny / "notebooks/data/MNIST/new").exists()
+def test_a_lesson_runs_alone_and_is_recorded_with_what_is_known_to_differ(run):
+    status, said, record = run({**GOOD, "1 / 0": ""}, known={"1 / 0": "nobody can"})
+    assert status == 0 and "3 passed, 1 xfailed" in said and "nobody can" in said
+    assert not (lessons.NOTEBOOKS / "data/MNIST/new").exists()
     assert [file.name for file in colab.WORK.iterdir()] == ["tiny.ipynb"]
-    record = json.loads(colab.RECORD.read_text())
     assert record["versions"]["jax"] == colab.versions(colab.PINS.read_text())["jax"]
-    if known:
-        figures = record["lessons"]["tiny"]
-        assert (news, figures["passed"], [*figures["differ"]]) == ([], 2, ["1 / 0"])
-        assert figures["digest"] == lessons.digest(lessons.read_notebook("tiny"))
-    else:
-        assert news[0].startswith("tiny, the cell `1 / 0`: ZeroDivisionError")
-        assert record["lessons"] == {}
+    figures = record["lessons"]["tiny"]
+    assert (figures["passed"], figures["differ"]) == (3, {"1 / 0": "nobody can"})
+    assert figures["digest"] == lessons.digest(lessons.read_notebook("tiny"))
 
 
-def test_a_lesson_that_was_edited_since_is_not_recorded(tiny, monkeypatch, capsys):
-    monkeypatch.setattr(colab, "KNOWN", {"tiny": {"1 / 0": "nobody can"}})
-    source = lessons.md_path("tiny").read_text()
-    lessons.md_path("tiny").write_text(source.replace("'one'", "'two'"))
-    assert colab.check_all(["tiny"], record=True) == []
-    assert json.loads(colab.RECORD.read_text())["lessons"] == {}
-    assert "1 of them only ran, edited since" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("cells", "known", "counts", "reason"),
+    [
+        ({"1 / 0": "", "print(2)": "2\n"}, {}, "1 failed, 1 passed", "ZeroDivisionError"),
+        ({"print(1)": "2\n"}, {}, "1 failed", "Cell outputs differ"),
+        ({"%pip no-such-command": ""}, {}, "1 failed", "%pip failed: ERROR: unknown command"),
+        ({"x = 1": ""}, {"x = 1": "nobody can"}, "1 failed", "[XPASS(strict)] nobody can"),
+        (
+            {"import os; os._exit(3)": "", "1": ""},
+            {"import os; os._exit(3)": "dies"},
+            "1 skipped, 1 xfailed",
+            "cell 0: the kernel died (exit code 3)",
+        ),
+    ],
+)
+def test_what_is_not_as_known_is_not_recorded(run, cells, known, counts, reason):
+    status, said, record = run(cells, known)
+    assert counts in said and reason in said and (status == 1 or "skipped" in counts)
+    assert record["lessons"] == {}
 
 
 def test_an_unknown_lesson_is_one_sentence():
-    with pytest.raises(lessons.Problem, match="no_such is no lesson: the lessons are choose"):
-        colab.check_all(["no_such"], record=False)
+    with pytest.raises(
+        lessons.Problem, match=r"no_such\.md does not exist: the lessons are choose"
+    ):
+        colab.check(["no_such"], record=False)
 
 
 def test_records_of_machines_are_elsewhere():
