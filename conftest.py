@@ -2,7 +2,7 @@
 
 With `--record` the run leaves a record in checked/, from which the site says what was checked.
 
-tools/nbval_patches.py makes nbval run a cell as `execute` does, and survive a kernel that dies.
+tools/nbval_cells.py runs the cells as `execute` does, and survives a kernel that dies.
 """
 
 from importlib import metadata
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from nbval.plugin import IPyNbCell
 
-from tools import lessons, nbval_patches, record
+from tools import lessons, nbval_cells, record
 
 ROOT = Path(__file__).resolve().parent
 
@@ -43,7 +43,7 @@ def pytest_configure(config):
         raise pytest.UsageError(str(problem)) from problem
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
-    nbval_patches.apply()
+    config.pluginmanager.register(nbval_cells)
     if config.option.nbval_lax:
         raise pytest.UsageError("these notebooks are compared strictly: use --nbval alone.")
     if config.option.nbval_sanitize_with is None:

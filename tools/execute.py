@@ -18,15 +18,12 @@ from pathlib import Path
 
 import filelock
 import nbformat
-from jupyter_client.kernelspec import NATIVE_KERNEL_NAME
 from jupytext.combine import combine_inputs_with_outputs
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat import NotebookNode
 from nbval.plugin import get_sanitize_patterns
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import files, lessons
+from tools import files, lessons, runner
 
 CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
 
@@ -53,45 +50,20 @@ def skipped(cell: NotebookNode) -> bool:
 def run(notebook: NotebookNode, name: str) -> None:
     """Run the notebook in a new kernel, in notebooks/. Raises lessons.Problem when a cell fails."""
     cells = lessons.code_cells(notebook)
-    client = NotebookClient(
-        notebook,
-        timeout=CELL_TIMEOUT,
-        kernel_name=NATIVE_KERNEL_NAME,
-        resources={"metadata": {"path": str(lessons.NOTEBOOKS)}},
-        record_timing=False,
-        coalesce_streams=True,
-        store_widget_state=False,
-        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # our own sentences say what failed
-        skip_cells_with_tag=lessons.GPU_TAG if any(map(skipped, cells)) else "",
-    )
-    started = {}
-
-    def start(cell, cell_index):
-        started[cell_index] = time.perf_counter()
-
-    def report(cell, cell_index, execute_reply):
-        number = cells.index(cell) + 1
-        seconds = time.perf_counter() - started[cell_index]
-        first_line = cell.source.splitlines()[0]
-        print(f"  {number:>3} of {len(cells)} {seconds:>6.1f} s  {first_line[:60]}", flush=True)
-
-    client.on_cell_execute = start
-    client.on_cell_executed = report
-    try:
-        client.execute(env=lessons.kernel_environment())
-    except CellExecutionError as error:
-        raise lessons.Problem(
-            f"{name}: a cell failed, and nothing was stored.\n{plain(error)}"
-        ) from error
-    except (CellTimeoutError, RuntimeError) as error:  # too slow; or the kernel died
-        raise lessons.Problem(f"{name}: {plain(error)}. Nothing was stored.") from error
-    except AssertionError as error:  # after Ctrl-C nbclient cleans up twice, and asserts
-        raise KeyboardInterrupt from error
-
-
-def plain(error: Exception) -> str:
-    """The text of an error without the colours that a terminal would show."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+    with runner.Kernel(notebook, lessons.NOTEBOOKS, CELL_TIMEOUT) as kernel:
+        for number, cell in enumerate(cells):
+            if skipped(cell):
+                continue
+            try:
+                seconds = kernel.run(cell)
+            except runner.Failed as error:
+                raise lessons.Problem(
+                    f"{name}, cell {number}: {error}. Nothing was stored.\n\n"
+                    f"{cell.source}\n\n{runner.plain(error.traceback)}"
+                ) from error
+            first_line = cell.source.partition("\n")[0]
+            progress = f"{number + 1:>3} of {len(cells)} {seconds:>6.1f} s"
+            print(f"  {progress}  {first_line[:60]}", flush=True)
 
 
 def sanitize_patterns() -> list[tuple[str, str]]:

@@ -1,0 +1,103 @@
+"""The pytest plugin that lets `pytest --nbval` run its cells with tools/runner.py.
+
+nbval 0.11 collects and compares; it has had no release since March 2024, and its own way of running
+a cell does not notice a dead kernel, and gives other outputs than JupyterLab and Colab.
+"""
+
+from copy import deepcopy
+
+import pytest
+from nbval import plugin
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME
+
+from tools import lessons, runner
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    """Ours take the place of nbval's files."""
+    collected = yield
+    return [
+        Notebook.from_parent(parent, path=file_path) if isinstance(file, plugin.IPyNbFile) else file
+        for file in collected
+    ]
+
+
+class Notebook(plugin.IPyNbFile):
+    """A notebook, whose cells share a kernel. `ended`: why no further cell runs, or ""."""
+
+    ended = ""
+
+    def collect(self):
+        """The cells. Raises CollectError, which pytest prints before it ends, for a way around.
+
+        A comment such as `# NBVAL_SKIP` would let a wrong output pass, and so would such a tag.
+        """
+        for item in super().collect():
+            tags = {*lessons.tags(item.cell)} & plugin.metadata_tags.keys() - lessons.TAGS
+            if tags or any(plugin.find_comment_markers(item.cell.source)):
+                raise self.CollectError(
+                    f"{self.path.name}, cell {item.cell_num}: a comment or a tag there tells nbval "
+                    "not to compare it: delete that. Only the tag nbval-ignore-output may."
+                )
+            yield Cell.from_parent(
+                self, name=item.name, cell_num=item.cell_num, cell=item.cell, options=item.options
+            )
+
+    def kernel_options(self) -> dict:
+        """Where and how the kernel runs: `runner.Kernel` takes it."""
+        return {
+            "folder": self.path.parent,
+            "name": self.config.option.nbval_kernel_name or CURRENT_ENV_KERNEL_NAME,
+        }
+
+    def setup(self):
+        self.setup_sanitize_files()
+        options = self.config.option
+        self.ran = deepcopy(self.nb)
+        self.kernel = runner.Kernel(
+            self.ran,
+            limit=options.nbval_cell_timeout,
+            startup=options.nbval_kernel_startup_timeout,
+            **self.kernel_options(),
+        )
+        try:
+            self.kernel.__enter__()
+        except lessons.Problem as problem:
+            pytest.fail(f"{self.nodeid}: {problem}", pytrace=False)
+
+    def teardown(self):
+        if self.kernel:
+            self.kernel.stop()
+
+
+class Cell(plugin.IPyNbCell):
+    """A cell that is run, and then compared strictly by nbval."""
+
+    def runtest(self):
+        notebook = self.parent
+        if notebook.ended:
+            pytest.skip(notebook.ended)
+        ran = lessons.code_cells(notebook.ran)[self.cell_num]
+        try:
+            notebook.kernel.run(ran)
+        except runner.Ended as error:
+            notebook.ended = f"cell {self.cell_num}: {error}"
+            notebook.kernel.stop()
+            self.raise_cell_error(f"{notebook.nodeid}, {notebook.ended}", error.traceback)
+        except runner.Failed as error:
+            self.raise_cell_error("Cell execution caused an exception", error.traceback)
+        if self.cell.execution_count is None:
+            if self.cell.outputs:
+                self.raise_cell_error("Unrun reference cell has outputs")
+            return
+        outputs = plugin.coalesce_streams(ran.outputs)
+        if self.options["check"] and not self.compare_outputs(
+            outputs, plugin.coalesce_streams(self.cell.outputs)
+        ):
+            # nbval names an output that nobody expected, and does not show it: what a library says
+            # on stderr once in many runs would be lost.
+            unexpected = [output.text for output in outputs if output.get("name") == "stderr"]
+            self.raise_cell_error(
+                "Cell outputs differ", "\n".join([*self.comparison_traceback, *unexpected])
+            )
