@@ -9,14 +9,15 @@ import contextlib
 import functools
 import inspect
 import itertools
+import multiprocessing
 import os
 import platform
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import filelock
@@ -80,17 +81,15 @@ class Lesson:
         """Run the cells of the lesson in notebooks/, as a kernel would.
 
         `copies`: how often the training set is repeated, before the pipelines are made from it.
-        Raises whatever a cell raises.
+        Raises lessons.Problem where a cell fails.
         """
         from IPython.core.interactiveshell import InteractiveShell
 
         start = time.perf_counter()
         os.chdir(lessons.NOTEBOOKS)
-        sys.path.insert(
-            0, str(lessons.NOTEBOOKS)
-        )  # "" would become the parent's folder in a worker
-        shell = InteractiveShell.instance()
-        self.names = shell.user_ns
+        # "" would become the parent's folder in a worker
+        sys.path.insert(0, str(lessons.NOTEBOOKS))
+        self.names = InteractiveShell.instance().user_ns
         self.name, self.tags, self.photographs = name, set(), {}
         repeated = copies == 1
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
@@ -102,15 +101,27 @@ class Lesson:
                     if tags & self.run or copied:
                         write_module(cell.source)
                 elif tags & self.run:
-                    shell.run_cell(cell.source).raise_error()
+                    self.run_cell(cell.source)
                 elif copied:  # only what it defines is wanted: not what it shows
                     functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-                    shell.run_cell(only(cell.source, functions)).raise_error()
+                    self.run_cell(only(cell.source, functions))
                 if not repeated and {"train_images", "train_labels"} <= self.names.keys():
                     for array in ("train_images", "train_labels"):
                         self.names[array] = np.concatenate([self.names[array]] * copies)
                     repeated = True
         self.set_up_s = time.perf_counter() - start
+
+    def run_cell(self, source: str) -> None:
+        """Run code beside what the cells have defined. Raises lessons.Problem where it fails."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        try:
+            InteractiveShell.instance().run_cell(source).raise_error()
+        except Exception as error:
+            raise lessons.Problem(
+                f"{self.name} does not run: {type(error).__name__}: {error}. "
+                f"`pytest --nbval notebooks/{self.name}.ipynb` shows where."
+            ) from error
 
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""
@@ -460,22 +471,25 @@ def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
     return list(map(bytes, np.column_stack([pixels, labels.astype(np.uint8)])))
 
 
-def serve(
-    connection: Connection, kind: type, name: str, copies: int, environment: dict[str, str]
-) -> None:
-    """In the new process: make a `kind`, then call its methods, as the connection asks."""
+served = None  # what `make` made: one for each process
+
+
+def make(kind: type, name: str, copies: int, environment: dict[str, str]) -> float:
+    """In a new process: make a `kind`, whose methods `call` then calls. Returns `set_up_s`."""
+    global served  # noqa: PLW0603
     os.environ.update(environment)  # in time for the libraries that a lesson imports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
-    try:
-        served = kind(name, copies)
-        connection.send(("done", served.set_up_s))
-        while request := connection.recv():
-            method, arguments = request
-            try:
-                connection.send(("done", getattr(served, method)(*arguments)))
-            except Refused as refused:
-                connection.send(("refused", str(refused)))
-    except EOFError:  # the parent is gone
-        pass
-    except Exception as error:
-        connection.send(("failed", f"{type(error).__name__}: {error}"))
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
+    served = kind(name, copies)
+    return served.set_up_s
+
+
+def end_with_the_parent() -> None:
+    """A parent that was killed asks for nothing more, and this process would wait for ever."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def call(method: str, *arguments):
+    """In the same process: what the method returns, or raises."""
+    return getattr(served, method)(*arguments)
