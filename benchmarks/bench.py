@@ -39,20 +39,21 @@ from tools import results as stored
 
 # Of these lessons one thing is timed beside its reference: it has a key of its own in the results.
 PARTS = {
-    "language_model_data": (
-        "tokens",
-        (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
-    ),
-    "files_and_storage": (
-        "storage",
-        (in_process.Storage, "rows_per_second", ("rows_s", "at_once_rows_s", "one_rows_s")),
+    "language_model_data": "tokens",
+    "files_and_storage": "storage",
+}
+# By their keys in the results: what is made, its method, and the keys of what that returns.
+BESIDE = {
+    "larger": (from_disk.FromDisk, "rows_per_second", ("rows_s", "mapped_rows_s")),
+    "tokens": (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
+    "storage": (
+        in_process.Storage,
+        "rows_per_second",
+        ("rows_s", "at_once_rows_s", "one_rows_s"),
     ),
 }
-LARGER = from_disk.FromDisk, "rows_per_second", ("rows_s", "mapped_rows_s")
 # Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
 SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
-SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
-COUNTS = (0, 1, 4, 16, 64)  # short steps in a call: 0 is the step itself, not stacked
 COPIES = (1, 4, 16)  # times the 60,000 examples
 EPOCHS = {"epoch_s": "epoch", "resident_epoch_s": "resident_epoch"}  # by their keys
 BY_NAME = {"lessons", "larger", "loaders"}  # keys of the results, below which figures have names
@@ -246,7 +247,6 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
         if lesson.call("has_short_answer"):
             pipelines["short_images_s"] = "batches"
         figures |= alternate(lesson, repetitions, seconds, pipelines, EPOCHS)
-        figures |= lesson.call("transfers")
         figures["shapes"] = shapes(lesson, repetitions, seconds / 2)
         figures["photos"] = photos(lesson, repetitions, seconds, limit=True)
     figures["growth"] = growth(name, repetitions, seconds)
@@ -347,10 +347,9 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
     return grown
 
 
-def beside(
-    name: str, kind: type, method: str, keys: tuple[str, ...], repetitions: int, seconds: float
-) -> dict:
-    """The date, the versions, and under the keys a speed and those of its references."""
+def beside(name: str, key: str, repetitions: int, seconds: float) -> dict:
+    """The date, the versions, and each speed that BESIDE has below the key."""
+    kind, method, keys = BESIDE[key]
     say(name, f"{kind.__name__}: {method.replace('_', ' ')}")
     with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
@@ -358,34 +357,17 @@ def beside(
         return {"date": machine.today(), "versions": lesson.call("versions")} | speeds
 
 
-def for_each(
-    name: str, kind: type, method: str, arguments: tuple[int, ...], repetitions: int
-) -> dict[str, list]:
-    """For each of the arguments what the method returns, in turn."""
-    say(name, method.replace("_", " "))
-    with ready(Process(name, kind=kind)) as [process]:
-        process.call(method, arguments[0])  # the first call imports and compiles
-        keys = tuple(map(str, arguments))
-        return in_turn(repetitions, keys, lambda: [process.call(method, a) for a in arguments])
-
-
 def jobs(names: list[str], repetitions: int, seconds: float) -> Iterator[Job]:
     """What there is to measure: its key in the results, its lesson there or "", and the call."""
     how = repetitions, seconds
-    loaders = [name for name in names if name not in PARTS]
-    for name in loaders:
-        yield "lessons", name, functools.partial(measure, name, *how)
+    for name in names:
+        if name not in PARTS:
+            yield "lessons", name, functools.partial(measure, name, *how)
     for name in names:
         if name in from_disk.STREAMS:
-            yield "larger", name, functools.partial(beside, name, *LARGER, *how)
-        if name in PARTS:
-            key, what = PARTS[name]
-            yield key, "", functools.partial(beside, name, *what, *how)
-    if loaders:
-        hand_overs = "dlpack_zero_copy", in_process.Exchange, "microseconds", SIZES
-        yield "exchange", "", functools.partial(for_each, *hand_overs, repetitions)
-        steps = "feed_the_device", in_process.Lesson, "short_steps", COUNTS
-        yield "scans", "", functools.partial(for_each, *steps, repetitions)
+            yield "larger", name, functools.partial(beside, name, "larger", *how)
+        if key := PARTS.get(name):
+            yield key, "", functools.partial(beside, name, key, *how)
 
 
 def store(folder: Path, device: str, news: dict, before: dict | None) -> dict:

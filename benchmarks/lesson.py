@@ -31,7 +31,6 @@ from tools import files, lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
-SHORT_BATCH = 32  # of steps so short that calling them takes longer
 PHOTOS_BATCH = 64
 PHOTOS_SIZE = 224
 WARM_UP = 8  # batches of photographs: until then workers start, or hand out what they had ready
@@ -257,54 +256,16 @@ class Lesson:
             lambda params, n: whole_epoch(params, jax.random.key(n), *resident, BATCH)
         )
 
-    def short_steps(self, count: int, steps: int = 2048) -> float:
-        """Seconds for short steps on a stream: in stacks of `count`, or 0: each called alone."""
-        short = self._params(hidden=(32,))
-        data = self.names["train_images"], self.names["train_labels"], SHORT_BATCH
-
-        def train(params, number):
-            batches = itertools.islice(self.names["tuned_batches"](*data, number), steps)
-            stacks = self.names["stacked"](batches, count) if count else batches
-            step = self.names["train_steps" if count else "train_step"]
-            for images, labels in stacks:
-                params = step(params, images, labels)
-            return params
-
-        return self._timed(train, short)
-
-    def _params(self, hidden: tuple[int, ...] = (512, 512)) -> list:
+    def _timed(self, train: Callable) -> float:
         import jax
 
         images, labels = self.names["train_images"], self.names["train_labels"]
-        sizes = images[0].size, *hidden, int(labels.max()) + 1
-        return self.names["init_params"](jax.random.key(0), sizes)
-
-    def _timed(self, train: Callable, params: list | None = None) -> float:
-        import jax
-
-        params = jax.block_until_ready(train(params or self._params(), 0))  # compiles
+        sizes = images[0].size, 512, 512, int(labels.max()) + 1
+        params = self.names["init_params"](jax.random.key(0), sizes)
+        params = jax.block_until_ready(train(params, 0))  # compiles
         start = time.perf_counter()
         jax.block_until_ready(train(params, 1))
         return time.perf_counter() - start
-
-    def transfers(self) -> dict[str, int]:
-        """Bytes that cross to the device in an epoch, and programs compiled for two epochs."""
-        import jax
-
-        events = []
-        jax.monitoring.register_event_duration_secs_listener(
-            lambda event, *_, **__: events.append(event)
-        )
-        params = jax.block_until_ready(self._params())
-        jax.clear_caches()
-        events.clear()
-        crossed = 0
-        for number in range(2):
-            for batch in self.names["on_device"](self._epoch(number)):
-                crossed += sum(array.nbytes for array in batch)
-                params = self.names["train_step"](params, *batch)
-        programs = sum(event.endswith("backend_compile_duration") for event in events)
-        return {"bytes_an_epoch": crossed // 2, "programs": programs}
 
 
 class Decoder(Lesson):
@@ -395,38 +356,6 @@ class Storage(Lesson):
                 rate(stream, seconds / 2)
                 found.append(rate(stream, seconds))
         return tuple(found)
-
-
-class Exchange:
-    """DLPack hand-overs between JAX and PyTorch, timed at several sizes."""
-
-    set_up_s = 0.0
-
-    def __init__(self, name: str, copies: int):
-        pass
-
-    def microseconds(self, size: int) -> dict[str, float]:
-        """Of one hand-over of `size` bytes, in each direction: the median of 200."""
-        import jax
-        import torch
-
-        device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
-        tensor = torch.ones(size // 4, device=device)
-        array = jax.block_until_ready(jax.dlpack.from_dlpack(tensor))
-        if array.unsafe_buffer_pointer() != tensor.data_ptr():
-            raise Refused(f"{size:,} bytes were copied on their way into JAX.")
-        times = {}
-        for direction, hand_over, source in (
-            ("torch to JAX", jax.dlpack.from_dlpack, tensor),
-            ("JAX to torch", torch.from_dlpack, array),
-        ):
-            taken = []
-            for _ in range(200):
-                start = time.perf_counter()
-                hand_over(source)
-                taken.append(time.perf_counter() - start)
-            times[direction] = float(np.median(taken)) * 1e6
-        return times
 
 
 def gathered(images: np.ndarray, labels: np.ndarray, batch_size: int, form: str) -> Iterator:

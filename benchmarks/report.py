@@ -46,10 +46,6 @@ def table(heading: str, measured: dict[str, dict], columns: Callable[[dict], dic
 
 def text(results: dict) -> str:
     """The tables, then a sentence for each missed mark and each disturbance."""
-    exchanged, scans = results.get("exchange", {}), results.get("scans", {})
-    directions = {direction: {} for times in exchanged.values() for direction in times[0]}
-    for direction, of in directions.items():
-        of |= {size: [each[direction] for each in times] for size, times in exchanged.items()}
     parts = [
         stored.label(results),
         *of_loaders(results.get("lessons", {})),
@@ -60,16 +56,6 @@ def text(results: dict) -> str:
                 "rows/s": middle(of.get("rows_s")),
                 "of the mapped file": spread(of, "rows_s", "mapped_rows_s"),
             },
-        ),
-        *table(
-            "DLPack: microseconds of a hand-over",
-            directions,
-            lambda of: {f"{int(size):,} bytes": middle(times, ".1f") for size, times in of.items()},
-        ),
-        *table(
-            "short steps on a stream: what a scan of several takes of the time of single ones",
-            {"": scans} if scans else {},
-            lambda of: {f"{n} in a call": spread(of, n, "0") for n in of if n != "0"},
         ),
     ]
     for key, line in {"tokens": windows_line, "storage": hidden_line}.items():
@@ -107,8 +93,6 @@ def of_loaders(measured: dict[str, dict]) -> list[str]:
             lambda of: {
                 "s": middle(of.get("epoch_s"), ".2f"),
                 "of the limit": spread(of, "epoch_s", "resident_epoch_s"),
-                "MB to the device": middle(of.get("bytes_an_epoch"), ".1f", 1e6),
-                "programs": of.get("programs", ""),
             },
         ),
         *table(

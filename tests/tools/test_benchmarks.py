@@ -218,7 +218,7 @@ def test_quick_run_measures_everything_and_writes_nothing(python):
         "resident data",
         "same decoder",
         "growth",
-        "scan of several",
+        "from disk",
         "nothing is written",
     ):
         assert words in done.stdout
@@ -227,19 +227,19 @@ def test_quick_run_measures_everything_and_writes_nothing(python):
 
 def test_what_is_measured_anew_takes_the_place_of_what_was_stored(tmp_path):
     file = machine.path(tmp_path, "cpu")
-    before = {"lessons": {"a": 1, "b": 2}, "larger": {"a": 5}, "exchange": {"old": 1}}
+    before = {"lessons": {"a": 1, "b": 2}, "larger": {"a": 5}, "tokens": {"old": 1}}
     file.write_text(json.dumps(before))
     quick = bench.store(tmp_path, "cpu", {"lessons": {"b": 3}}, {})
     assert quick == machine.describe("cpu") | {"lessons": {"b": 3}}
     assert json.loads(file.read_text()) == before
 
-    for news in ({"lessons": {"b": 3}}, {"larger": {"c": 6}}, {"exchange": {"new": 1}}):
+    for news in ({"lessons": {"b": 3}}, {"larger": {"c": 6}}, {"tokens": {"new": 1}}):
         found = bench.store(tmp_path, "cpu", news, None)
     assert found == json.loads(file.read_text())
     assert found == machine.describe("cpu") | {
         "lessons": {"a": 1, "b": 3},
         "larger": {"a": 5, "c": 6},
-        "exchange": {"new": 1},
+        "tokens": {"new": 1},
     }
 
 

@@ -36,8 +36,6 @@ def small() -> dict:
         "short_images_s": [1_234_567.0],
         "epoch_s": [1.1],
         "resident_epoch_s": [1.0],
-        "bytes_an_epoch": 47_000_000,
-        "programs": 1,
         "shapes": {"32 of 28x28": both},
         "photos": {"2": photos | {"decoder_images_s": [180.0]}},
         "growth": {
@@ -52,8 +50,6 @@ def small() -> dict:
         "device": "cpu",
         "lessons": {"grain": grain, "pytorch_dataloader": torch},
         "larger": {"grain": {"rows_s": [10.0], "mapped_rows_s": [100.0]}},
-        "exchange": {"1024": [{"torch to JAX": 20.0, "JAX to torch": 3.0}]},
-        "scans": {"0": [1.0], "4": [0.8]},
         "tokens": {"tokens_s": [90.0] * 3, "copy_tokens_s": [100.0] * 3},
         "storage": {"rows_s": [95.0], "at_once_rows_s": [100.0], "one_rows_s": [7.0]},
     }
