@@ -14,11 +14,14 @@ import contextlib
 import functools
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
 from pathlib import Path
 from statistics import median
@@ -32,32 +35,30 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import from_disk, report
 from benchmarks import lesson as in_process
 from tools import lessons, machine
+from tools import results as stored
 
-RESULTS = Path(__file__).resolve().parent / "results"
-# What the loader of a lesson is: not what else the lesson imports.
-MODULES = {
-    "grain": ["grain"],
-    "huggingface_datasets": ["datasets"],
-    "pytorch_dataloader": ["torch.utils.data"],
-    "tensorflow_datasets": ["tensorflow", "tensorflow_datasets"],
-}
 # Of these lessons one thing is timed beside its reference: it has a key of its own in the results.
 PARTS = {
-    "language_model_data": (
-        "tokens",
-        (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
-    ),
-    "files_and_storage": (
-        "storage",
-        (in_process.Storage, "rows_per_second", ("rows_s", "at_once_rows_s", "one_rows_s")),
+    "language_model_data": "tokens",
+    "files_and_storage": "storage",
+}
+# By their keys in the results: what is made, its method, and the keys of what that returns.
+BESIDE = {
+    "larger": (from_disk.FromDisk, "rows_per_second", ("rows_s", "mapped_rows_s")),
+    "tokens": (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
+    "storage": (
+        in_process.Storage,
+        "rows_per_second",
+        ("rows_s", "at_once_rows_s", "one_rows_s"),
     ),
 }
-LARGER = from_disk.FromDisk, "rows_per_second", ("rows_s", "mapped_rows_s")
 # Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
 SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
-SIZES = [2**power for power in range(10, 27, 4)]  # bytes of a DLPack hand-over
-COUNTS = (0, 1, 4, 16, 64)  # short steps in a call: 0 is the step itself, not stacked
 COPIES = (1, 4, 16)  # times the 60,000 examples
+EPOCHS = {"epoch_s": "epoch", "resident_epoch_s": "resident_epoch"}  # by their keys
+BY_NAME = {"lessons", "larger", "loaders"}  # keys of the results, below which figures have names
+ENVIRONMENT = {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+Job = tuple[str, str, Callable[[], dict]]
 CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -65,8 +66,9 @@ class Process:
     """A `kind` of in_process, made in a new process, whose methods are called from here.
 
     `environment`: variables that the process gets beside those of this one.
-    Raises lessons.Problem where a cell fails or the process dies, in_process.Refused where a
-    pipeline is refused.
+    Raises in_process.Refused where a pipeline is refused, and lessons.Problem where a cell fails or
+    the process dies, with the name of the lesson. Any other error is one of the benchmark, and goes
+    up as it is.
     """
 
     def __init__(
@@ -77,38 +79,41 @@ class Process:
         environment: dict[str, str] | None = None,
     ):
         self.name = name
-        self.connection, self.theirs = CONTEXT.Pipe()
-        arguments = (self.theirs, kind, name, copies, environment or {})
-        self.process = CONTEXT.Process(target=in_process.serve, args=arguments)
+        self.making = in_process.make, kind, name, copies, environment or {}
 
     def __enter__(self):
-        self.process.start()
-        self.theirs.close()
+        others = set(multiprocessing.active_children())
+        self.pool = ProcessPoolExecutor(1, CONTEXT)
+        self.answering = self.pool.submit(*self.making)
+        [self.process] = set(multiprocessing.active_children()) - others
         return self
 
     def ask(self, method: str, *arguments) -> None:
-        self.connection.send((method, arguments))
+        with self.named():
+            self.answering = self.pool.submit(in_process.call, method, *arguments)
 
     def answer(self):
-        try:
-            kind, value = self.connection.recv()
-        except EOFError:
-            self.process.join()
-            raise lessons.Problem(
-                f"{self.name}: its process ended with exit code {self.process.exitcode}."
-            ) from None
-        if kind == "refused":
-            raise in_process.Refused(f"{self.name} is refused: {value}")
-        if kind == "failed":
-            raise lessons.Problem(
-                f"{self.name} does not run: {value}. "
-                f"`pytest --nbval notebooks/{self.name}.ipynb` shows where."
-            )
-        return value
+        with self.named():
+            return self.answering.result()
 
     def call(self, method: str, *arguments):
         self.ask(method, *arguments)
         return self.answer()
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors that this process causes, with the name of its lesson."""
+        try:
+            yield
+        except in_process.Refused as refused:
+            raise in_process.Refused(f"{self.name} is refused: {refused}") from refused
+        except BrokenProcessPool as broken:
+            self.pool.shutdown()  # waits for its exit code
+            code = self.process.exitcode
+            raise lessons.Problem(f"{self.name}: its process ended with {code}.") from broken
+        except Exception as error:
+            error.add_note(f"This is of {self.name}.")
+            raise
 
     def memory(self) -> int:
         """Bytes that only this process and its workers hold."""
@@ -120,10 +125,10 @@ class Process:
         descendants = []  # asked for now: those of a process that has ended are nobody's
         with contextlib.suppress(psutil.NoSuchProcess):
             descendants = psutil.Process(self.process.pid).children(recursive=True)
-        with contextlib.suppress(OSError):
-            self.connection.send(None)
-        self.process.join(10)
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        multiprocessing.connection.wait([self.process.sentinel], 10)
         self.process.kill()
+        self.process.join()
         for descendant in descendants:
             with contextlib.suppress(psutil.NoSuchProcess):
                 descendant.kill()
@@ -204,11 +209,23 @@ def busy() -> float:
     return psutil.cpu_percent(interval=1) / 100 * psutil.cpu_count()
 
 
+def in_turn(
+    repetitions: int, keys: tuple[str, ...], take: Callable[[], tuple[float, ...]]
+) -> dict[str, list[float]]:
+    """Under each of the keys its part of what `take` returns, each time.
+
+    What one call measures lies side by side: a disturbance meets all of it.
+    """
+    taken = [take() for _ in range(repetitions)]
+    return dict(zip(keys, map(list, zip(*taken, strict=True)), strict=True))
+
+
 def measure(name: str, repetitions: int, seconds: float) -> dict:
     """Every figure of one lesson."""
+    modules = stored.LESSONS[name]["modules"]
     figures = {
         "date": machine.today(),
-        "installation_bytes": installation_bytes(MODULES[name]),
+        "installation_bytes": installation_bytes(modules),
         "tuned_lines": code_lines(name, "tuned-pipeline"),
         "files_lines": code_lines(name, "files-pipeline"),
         "busy_cores": [busy()],
@@ -219,51 +236,48 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     say(name, "cold start")
     figures |= {"import_s": [], "import_bytes": [], "set_up_s": [], "first_batch_s": []}
     for _ in range(min(repetitions, 3)):  # half a minute each
-        for figure, value in import_cost(MODULES[name]).items():
+        for figure, value in import_cost(modules).items():
             figures[figure].append(value)
         with ready(Process(name)) as [lesson]:
             figures["set_up_s"].append(lesson.set_up_s)
             figures["first_batch_s"].append(lesson.call("first_batch"))
     with ready(Process(name)) as [lesson]:
         figures["versions"] = lesson.call("versions")
-        figures |= alternate(lesson, repetitions, seconds)
-        figures |= lesson.call("transfers")
+        pipelines = {"tuned_images_s": "tuned_batches", "first_images_s": "first_batches"}
+        if lesson.call("has_short_answer"):
+            pipelines["short_images_s"] = "batches"
+        figures |= alternate(lesson, repetitions, seconds, pipelines, EPOCHS)
         figures["shapes"] = shapes(lesson, repetitions, seconds / 2)
-        figures["photos"] = photos(lesson, repetitions, seconds)
+        figures["photos"] = photos(lesson, repetitions, seconds, limit=True)
     figures["growth"] = growth(name, repetitions, seconds)
     figures["busy_cores"].append(busy())
     return figures
 
 
-def alternate(lesson: Process, repetitions: int, seconds: float) -> dict:
-    """The pipelines and their references in turn, so that a disturbance meets all of them.
+def alternate(
+    lesson: Process,
+    repetitions: int,
+    seconds: float,
+    pipelines: dict[str, str],
+    epochs: dict[str, str],
+) -> dict:
+    """The pipelines, by their keys, and their references in turn.
 
-    `numpy_images_s` is the best of `gathers_images_s`: the reference, whose name is
-    `numpy_form`.
+    `numpy_images_s` is the best of `gathers_images_s`: the reference, whose name is `numpy_form`.
     """
-    pipelines, epochs = (
-        {"tuned": "tuned_batches", "first": "first_batches"},
-        ("epoch", "resident_epoch"),
-    )
-    if lesson.call("has_short_answer"):
-        pipelines["short"] = "batches"
-    figures = {f"{name}_images_s": [] for name in pipelines} | {f"{name}_s": [] for name in epochs}
-    gathers = {form: [] for form in in_process.GATHERS}
-    for repetition in range(repetitions):
-        say(lesson.name, f"repetition {repetition + 1} of {repetitions}")
-        for name, function in pipelines.items():
-            figures[f"{name}_images_s"].append(lesson.call("throughput", function, seconds))
-        for form, speeds in gathers.items():
-            speeds.append(lesson.call("gather_throughput", seconds, form))
-        for name in epochs:
-            figures[f"{name}_s"].append(lesson.call(name))
-    return figures | fastest(gathers)
+    calls = {key: ("throughput", function, seconds) for key, function in pipelines.items()}
+    calls |= {form: ("gather_throughput", seconds, form) for form in in_process.GATHERS}
+    calls |= {key: (method,) for key, method in epochs.items()}
 
+    def once() -> list[float]:
+        say(lesson.name, "a repetition")
+        return [lesson.call(*call) for call in calls.values()]
 
-def fastest(gathers: dict[str, list[float]]) -> dict:
-    """The reference among the forms of NumPy's gather, and what each of them reached."""
+    figures = in_turn(repetitions, tuple(calls), once)
+    gathers = {form: figures.pop(form) for form in in_process.GATHERS}
     best = max(gathers, key=lambda form: median(gathers[form]))
-    return {"numpy_images_s": gathers[best], "numpy_form": best, "gathers_images_s": gathers}
+    reference = {"numpy_images_s": gathers[best], "numpy_form": best, "gathers_images_s": gathers}
+    return figures | reference
 
 
 def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
@@ -272,46 +286,44 @@ def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[
     for shape, batch_size in SHAPES:
         label = f"{batch_size} of {'x'.join(map(str, shape))}"
         say(lesson.name, f"batches of {label}")
-        figures = {"images_s": [], "take_images_s": []}
-        for _ in range(repetitions):
-            speeds = lesson.call("of_shape", shape, batch_size, seconds)
-            for values, speed in zip(figures.values(), speeds, strict=True):
-                values.append(speed)
-        found[label] = figures
+        call = functools.partial(lesson.call, "of_shape", shape, batch_size, seconds)
+        found[label] = in_turn(repetitions, ("images_s", "take_images_s"), call)
     return found
 
 
-def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
-    """With 1, 2, … workers: the loader, and the same decoder in as many processes at once.
+def photos(
+    lesson: Process, repetitions: int, seconds: float, limit: bool
+) -> dict[str, dict[str, list[float]]]:
+    """With 1, 2, … workers: the loader, and its references in as many processes, in turn.
 
-    `decoder_images_s` is one reference for all lessons: the decoder of one of them, the fastest
-    within its bound of pixels, in as many processes on the same files. It is shown, not judged.
+    `decoder_images_s` is one reference for all: the decoder of one lesson, the fastest within its
+    bound of pixels, on the same files. It is shown, not judged. `limit`: the decoder of the lesson
+    itself, by which it is judged.
     """
     found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
     alone = functools.partial(Process, environment={"OMP_NUM_THREADS": "1"})
+    keys = ("images_s", "cores", *(("limit_images_s", "limit_cores") * limit), "decoder_images_s")
     for workers in worker_counts():
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
-        names = ("images_s", "cores", "limit_images_s", "limit_cores")
-        figures = {name: [] for name in (*names, "decoder_images_s")}
-        own = [alone(lesson.name) for _ in range(workers)]
+        own = [alone(lesson.name) for _ in range(workers * limit)]
         of_all = [alone(in_process.DECODER, kind=in_process.Decoder) for _ in range(workers)]
-        with ready(*own) as others, ready(*of_all) as decoders:
-            for _ in range(repetitions):
-                speeds = [lesson.call("file_throughput", workers, seconds)]
-                for other in others:
-                    other.ask("file_throughput", 0, seconds)
-                limits = [other.answer() for other in others]
-                sums = (
-                    sum(column) for rows in (speeds, limits) for column in zip(*rows, strict=True)
-                )
-                for name, value in zip(names, sums, strict=True):
-                    figures[name].append(value)
-                for decoder in decoders:
-                    decoder.ask("folder_throughput", folder, seconds)
-                figures["decoder_images_s"].append(sum(d.answer() for d in decoders))
-        found[str(workers)] = figures
+
+        def once(own=own, of_all=of_all, workers=workers) -> list[float]:
+            speeds = [*lesson.call("file_throughput", workers, seconds)]
+            speeds += map(sum, zip(*together(own, "file_throughput", 0, seconds), strict=True))
+            return [*speeds, sum(together(of_all, "folder_throughput", folder, seconds))]
+
+        with ready(*own), ready(*of_all):
+            found[str(workers)] = in_turn(repetitions, keys, once)
     return found
+
+
+def together(processes: list[Process], method: str, *arguments) -> list:
+    """What all of them answer, who work at the same time."""
+    for process in processes:
+        process.ask(method, *arguments)
+    return [process.answer() for process in processes]
 
 
 def worker_counts() -> list[int]:
@@ -335,112 +347,72 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
     return grown
 
 
-def beside(
-    name: str, kind: type, method: str, keys: tuple[str, ...], repetitions: int, seconds: float
-) -> dict:
-    """The date, the versions, and under the keys what the method returns, each time.
-
-    That is a speed and the speeds of its references.
-    """
+def beside(name: str, key: str, repetitions: int, seconds: float) -> dict:
+    """The date, the versions, and each speed that BESIDE has below the key."""
+    kind, method, keys = BESIDE[key]
     say(name, f"{kind.__name__}: {method.replace('_', ' ')}")
-    figures = {key: [] for key in keys}
     with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
-        for _ in range(repetitions):
-            for values, speed in zip(figures.values(), lesson.call(method, seconds), strict=True):
-                values.append(speed)
-        return {"date": machine.today(), "versions": lesson.call("versions")} | figures
+        speeds = in_turn(repetitions, keys, functools.partial(lesson.call, method, seconds))
+        return {"date": machine.today(), "versions": lesson.call("versions")} | speeds
 
 
-def exchange(repetitions: int) -> dict[str, list[dict[str, float]]]:
-    """For each size in bytes, the microseconds of a DLPack hand-over in each direction."""
-    say("dlpack_zero_copy", "hand-overs")
-    times = {str(size): [] for size in SIZES}
-    with ready(Process("dlpack_zero_copy", kind=in_process.Exchange)) as [process]:
-        process.call("microseconds", SIZES[0])  # the first call imports and compiles
-        for _ in range(repetitions):
-            for size in SIZES:
-                times[str(size)].append(process.call("microseconds", size))
-    return times
+def jobs(names: list[str], repetitions: int, seconds: float) -> Iterator[Job]:
+    """What there is to measure: its key in the results, its lesson there or "", and the call."""
+    how = repetitions, seconds
+    for name in names:
+        if name not in PARTS:
+            yield "lessons", name, functools.partial(measure, name, *how)
+    for name in names:
+        if name in from_disk.STREAMS:
+            yield "larger", name, functools.partial(beside, name, "larger", *how)
+        if key := PARTS.get(name):
+            yield key, "", functools.partial(beside, name, key, *how)
 
 
-def scans(repetitions: int) -> dict[str, list[float]]:
-    """For each number of short steps in a call, the seconds of as many steps on a stream."""
-    say("feed_the_device", "steps in a call")
-    times = {str(count): [] for count in COUNTS}
-    with ready(Process("feed_the_device")) as [process]:
-        for _ in range(repetitions):
-            for count in COUNTS:
-                times[str(count)].append(process.call("short_steps", count))
-    return times
+def store(folder: Path, device: str, news: dict, before: dict | None) -> dict:
+    """Put `news`, a key and its figures, into this machine's file; into `before`, if there is one.
 
-
-def merged(before: dict, news: dict) -> dict:
-    """The results of before, with the lessons and all else of `news` in their place."""
-    of_lessons = ("lessons", "larger")
-    found = {key: before.get(key, {}) | news.get(key, {}) for key in of_lessons}
-    others = ("exchange", "scans", "tokens", "storage")
-    return found | {key: news.get(key, before.get(key, {})) for key in others}
-
-
-def store(device: str, news: dict, before: dict, quick: bool) -> dict:
-    """Put `news` into this machine's file; into `before`, where it is quick. Returns it all.
-
-    Raises lessons.Problem when the file is damaged or cannot be written.
+    The figures of other lessons below the same key stay, where they are of "lessons", "larger" or
+    "loaders". Returns all results. Raises lessons.Problem for a file that is damaged or cannot be
+    written.
     """
 
     def with_news(content: dict) -> dict:
-        return machine.describe(device) | merged(content, news)
+        [(key, figures)] = news.items()
+        kept = content.get(key, {}) if key in BY_NAME else {}
+        return content | machine.describe(device) | {key: kept | figures}
 
-    return with_news(before) if quick else machine.update(machine.path(RESULTS, device), with_news)
-
-
-def jobs(
-    names: list[str], repetitions: int, seconds: float
-) -> Iterator[tuple[str, str, Callable[[], dict]]]:
-    """What there is to measure: its key in the results, its lesson there or "", and the call."""
-    how = repetitions, seconds
-    loaders = [name for name in names if name not in PARTS]
-    for name in loaders:
-        yield "lessons", name, functools.partial(measure, name, *how)
-    for name in names:
-        if name in from_disk.STREAMS:
-            yield "larger", name, functools.partial(beside, name, *LARGER, *how)
-        if name in PARTS:
-            key, what = PARTS[name]
-            yield key, "", functools.partial(beside, name, *what, *how)
-    if loaders:
-        yield "exchange", "", functools.partial(exchange, repetitions)
-        yield "scans", "", functools.partial(scans, repetitions)
+    if before is not None:
+        return with_news(before)
+    return machine.update(machine.path(folder, device), with_news)
 
 
-def run(names: list[str], quick: bool) -> int:
-    """Measure, store after each lesson, print the report. Returns the exit status."""
-    repetitions, seconds = (1, 0.2) if quick else (5, 2.0)
-    os.environ.update(lessons.kernel_environment())
-    os.environ.update(MPLBACKEND="agg", XLA_PYTHON_CLIENT_PREALLOCATE="false")
-    lessons.lay_out_data()
+def run(jobs: Iterable[Job], text: Callable[[dict], str], folder: Path, quick: bool) -> int:
+    """Measure, store after each job, print the report. Returns the exit status."""
     start, results, troubles = time.perf_counter(), {}, []
     device = machine.device_from_outside()
-    for key, name, measured in jobs(names, repetitions, seconds):
+    for key, name, measured in jobs:
         try:
             figures = measured()
         except (in_process.Refused, lessons.Problem) as trouble:
             troubles.append(str(trouble))
             continue
-        results = store(device, {key: {name: figures} if name else figures}, results, quick)
+        news = {key: {name: figures} if name else figures}
+        results = store(folder, device, news, results if quick else None)
     if results:
-        file = machine.path(RESULTS, results["device"]).relative_to(lessons.ROOT)
+        file = machine.path(folder, device).relative_to(lessons.ROOT)
         minutes = (time.perf_counter() - start) / 60
         took = f"{minutes:.0f} minutes; {'nothing is written' if quick else file}."
-        print(report.text(results), took, sep="\n\n")
+        print(text(results), took, sep="\n\n")
     print(*troubles, sep="\n", file=sys.stderr)
     return 1 if troubles else 0
 
 
-def measuring(job: str, what: str, run: Callable[[], int]) -> None:
+def measuring(job: str, environment: dict[str, str], run: Callable[[], int]) -> None:
     """Run it while no other run measures, and exit with its status, or with one sentence."""
-    (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
+    os.environ.update(lessons.kernel_environment() | ENVIRONMENT | environment)
+    lessons.lay_out_data()
     lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
     try:
         with lock.acquire(timeout=0):
@@ -450,25 +422,29 @@ def measuring(job: str, what: str, run: Callable[[], int]) -> None:
     except lessons.Problem as problem:
         sys.exit(f"{job}: {problem}")
     except KeyboardInterrupt:
-        sys.exit(f"{job}: interrupted; the {what} that were finished are stored.")
+        sys.exit(f"{job}: interrupted; what was finished is stored.")
     sys.exit(code)
+
+
+def arguments(doc: str, what: str, known: list[str]) -> tuple[list[str], bool, tuple[int, float]]:
+    """What the command line asks for: the names, --quick, repetitions and seconds of each."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar=what, help=f"of {', '.join(known)}")
+    parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(known):
+        parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(known)}.")
+    return given.names or known, given.quick, (1, 0.2) if given.quick else (5, 2.0)
 
 
 def main() -> None:
     loaders = [name for name in lessons.names() if lessons.has_pipeline(name)]
     known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="LESSON", help=f"of {', '.join(known)}")
-    parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")
-    arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(known):
-        parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(known)}.")
-    if unknown := set(loaders) - MODULES.keys():
-        sys.exit(
-            "bench: say in MODULES of bench.py, and in the marks of report.py, what "
-            f"{', '.join(sorted(unknown))} needs."
-        )
-    measuring("bench", "lessons", lambda: run(arguments.names or known, arguments.quick))
+    names, quick, how = arguments(__doc__, "LESSON", known)
+    if unknown := set(loaders) - stored.named("modules").keys():
+        sys.exit(f"bench: say in tools/results.py what {', '.join(sorted(unknown))} needs.")
+    measured = jobs(names, *how)
+    measuring("bench", {}, lambda: run(measured, report.text, stored.FOLDER, quick))
 
 
 if __name__ == "__main__":

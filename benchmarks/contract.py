@@ -8,6 +8,7 @@ benchmark runs these checks before it times a lesson, and tests/test_carry_over.
 import collections
 import contextlib
 import dataclasses
+import errno
 import functools
 import inspect
 import io
@@ -31,6 +32,8 @@ EPOCHS = 3  # are collected: what goes wrong at the border of two, or from the s
 LATE = 1_000  # an epoch that no check reaches from the first
 DECK = 20  # examples: two orders of as many are not equal by accident
 NEGLIGIBLE = 1e-9  # the chance of an accident that need not be thought of
+# What the operating system says of the machine, whoever asks: no pipeline breaks a promise by it.
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 class Refused(Exception):
@@ -55,6 +58,23 @@ def patience() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def refusing(what: str = "") -> Iterator[None]:
+    """Raises Refused, which says `what`, for any error of the body, and where it takes too long.
+
+    An error of the machine, as a full disk is one, goes up as it is.
+    """
+    try:
+        with patience():
+            yield
+    except Refused:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
+        raise Refused(f"{what}raises {type(error).__name__}: {first_line(error)}") from error
 
 
 def first_line(error: Exception) -> str:
@@ -177,6 +197,11 @@ class Stream:
         """Batches of an epoch."""
         return self.source.count // self.batch_size
 
+    @functools.cached_property
+    def batches(self) -> list[Batch]:
+        """Those of EPOCHS epochs from the start, taken once. Raises Refused, as `take` does."""
+        return self.take(EPOCHS * self.steps)
+
     def open(self, **other) -> Iterable:
         return self.make(**{"batch_size": self.batch_size, "seed": self.seed} | other)
 
@@ -190,16 +215,11 @@ class Stream:
         """
         batches, copies = [], []
         form = self.batch_size // processes, self.source.shape, self.source.dtypes
-        try:
-            with patience():
-                for batch in itertools.islice(opened(), count):
-                    check_batch(batch, *form)
-                    batches.append(batch)
-                    copies.append(tuple(map(np.copy, batch)))
-        except Refused:
-            raise
-        except Exception as error:
-            raise Refused(f"raises {type(error).__name__}: {first_line(error)}") from error
+        with refusing():
+            for batch in itertools.islice(opened(), count):
+                check_batch(batch, *form)
+                batches.append(batch)
+                copies.append(tuple(map(np.copy, batch)))
         if len(batches) < count:
             raise Refused(f"ends after {len(batches):,} batches: a stream has no end.")
         for number, (batch, copy) in enumerate(zip(batches, copies, strict=True)):
@@ -219,9 +239,10 @@ def check_epochs(stream: Stream, first: int = 0) -> list[Batch]:
 
     Returns the batches of EPOCHS epochs.
     """
-    start, name = first * stream.steps, stream.source.name
-    batches = stream.take(EPOCHS * stream.steps, **{"start": start} if start else {})
-    orders, count = stream.order(batches), stream.source.count
+    name, count = stream.source.name, stream.source.count
+    start = first * stream.steps
+    batches = stream.take(EPOCHS * stream.steps, start=start) if first else stream.batches
+    orders = stream.order(batches)
     for epoch, order in enumerate(orders, first):
         again = np.ones(len(order), bool)
         again[np.unique(order, return_index=True)[1]] = False
@@ -241,9 +262,9 @@ def check_epochs(stream: Stream, first: int = 0) -> list[Batch]:
     return batches
 
 
-def check_shuffle(stream: Stream, batches: list[Batch]) -> None:
+def check_shuffle(stream: Stream) -> None:
     """Raises Refused unless the whole data is shuffled, and the seed and the epoch say how."""
-    orders, count = stream.order(batches), stream.source.count
+    orders, count = stream.order(stream.batches), stream.source.count
     if count < DECK:
         return
     others = stream.order(stream.take(stream.steps, seed=stream.seed + 1))[0]
@@ -260,9 +281,9 @@ def check_shuffle(stream: Stream, batches: list[Batch]) -> None:
             raise Refused("examples that lie together stay together: the shuffle is not whole.")
 
 
-def check_together(stream: Stream, batches: list[Batch]) -> None:
+def check_together(stream: Stream) -> None:
     """Raises Refused unless the batches come again, beside a second stream of the same data."""
-    count = stream.steps + 1
+    batches, count = stream.batches, stream.steps + 1
     together = stream.collect(
         lambda: in_turn(stream.open(), lambda: stream.open(seed=stream.seed + 1)), 2 * count
     )
@@ -276,26 +297,27 @@ def check_together(stream: Stream, batches: list[Batch]) -> None:
         raise Refused("the same seed gives other batches the second time.")
 
 
-def check_start(stream: Stream, batches: list[Batch], start: int, first: int = 0) -> None:
-    """Raises Refused unless a stream from batch `start` is the rest of `batches`.
+def check_start(stream: Stream, start: int) -> None:
+    """Raises Refused unless a stream from batch `start`, or a border, is the rest of the others.
 
-    `first`: the number of the first of the batches.
+    And unless a late epoch is whole too, and a stream starts within it.
     """
-    expected = batches[start - first :][: stream.steps + 1]
-    if not all(map(equal, expected, stream.take(len(expected), start=start))):
-        raise Refused(f"a stream from batch {start:,} is not the rest of one from {first:,}.")
+    late = LATE * stream.steps
+    for batches, first, offset in (
+        (stream.batches, 0, stream.steps),  # the border of two epochs
+        (stream.batches, 0, start),
+        (check_epochs(stream, LATE), late, start),
+    ):
+        expected = batches[offset:][: stream.steps + 1]
+        if not all(map(equal, expected, stream.take(len(expected), start=first + offset))):
+            raise Refused(
+                f"a stream from batch {first + offset:,} is not the rest of one from {first:,}."
+            )
 
 
-def check_late(stream: Stream, offset: int) -> None:
-    """Raises Refused unless a late epoch is whole too, and a stream starts within it."""
-    first = LATE * stream.steps
-    batches = check_epochs(stream, LATE)
-    check_start(stream, batches, first + offset, first)
-
-
-def check_processes(stream: Stream, batches: list[Batch], processes: int, start: int) -> None:
+def check_processes(stream: Stream, processes: int, start: int) -> None:
     """Raises Refused unless the processes' rows, together, are those of each of the batches."""
-    expected = batches[start:][: stream.steps + 1]
+    expected = stream.batches[start:][: stream.steps + 1]
     parts = [
         stream.take(len(expected), start=start, process=process, processes=processes)
         for process in range(processes)
@@ -324,6 +346,8 @@ def check_refusal(make: Callable[[], Iterable], what: str, says: Iterable, any_e
     except Refused as refused:
         raise Refused(f"{what}: {refused}") from None
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
         if not isinstance(error, ValueError) and not any_error:
             raise Refused(f"{what}: raises {type(error).__name__}, not ValueError.") from error
         words = {form for said in says for form in spellings(said)}
@@ -340,16 +364,6 @@ def spellings(said: object) -> set[str]:
     return {f"{said}", f"{said:,}"} if isinstance(said, int) else {f"{said}"}
 
 
-def check_split_refused(stream: Stream) -> None:
-    """Raises Refused unless processes that do not divide the batch are a ValueError."""
-    processes = stream.batch_size + 1
-    check_refusal(
-        lambda: stream.open(processes=processes),
-        f"{processes} processes for batches of {stream.batch_size}",
-        [processes],
-    )
-
-
 def check_short_refused(stream: Stream, batch_size: int) -> None:
     """Raises Refused unless a batch of more than there are is a ValueError."""
     count = stream.source.count
@@ -358,6 +372,49 @@ def check_short_refused(stream: Stream, batch_size: int) -> None:
         f"{count} {stream.source.name} for batches of {batch_size}",
         [count, batch_size, *(["no", "No"] if not count else [])],
     )
+
+
+def check_refusals(stream: Stream) -> None:
+    """Raises Refused unless batches that are too large or empty, or do not divide, are ValueErrors.
+
+    The processes, one more than the rows of a batch, do not divide it.
+    """
+    check_short_refused(stream, stream.source.count + 1)
+    processes = stream.batch_size + 1
+    check_refusal(
+        lambda: stream.open(processes=processes),
+        f"{processes} processes for batches of {stream.batch_size}",
+        [processes],
+    )
+    check_short_refused(stream, 0)
+
+
+Promise = tuple[str, Callable[[], object]]  # what it is called, and what raises Refused
+
+
+def promises(stream: Stream, start: int, processes: int) -> list[Promise]:
+    """Every promise of a stream; of one with fewer examples than a batch that it is a ValueError.
+
+    `start`: a batch, modulo those of EPOCHS epochs. `processes` divide the batch size.
+    """
+    if not stream.steps:
+        return [("refuses", lambda: check_short_refused(stream, stream.batch_size))]
+    start %= EPOCHS * stream.steps
+    split = ("splits batches", lambda: check_processes(stream, processes, start))
+    return [
+        ("each once", lambda: check_epochs(stream)),
+        ("shuffled whole", lambda: check_shuffle(stream)),
+        ("seed decides", lambda: check_together(stream)),
+        ("starts anywhere", lambda: check_start(stream, start)),
+        *([split] if processes > 1 else []),
+        ("refuses", lambda: check_refusals(stream)),
+    ]
+
+
+def check_stream(stream: Stream, start: int, processes: int) -> None:
+    """Raises Refused unless the stream keeps every promise of a stream."""
+    for _, check in promises(stream, start, processes):
+        check()
 
 
 # The pipeline of arrays ----------------------------------------------------------------------
@@ -407,14 +464,18 @@ def given_to(pipeline: Callable, images, labels, dataset_of: Callable | None = N
     return (dataset_of(images, labels),) if takes_dataset(pipeline) else (images, labels)
 
 
+def case_stream(pipeline: Callable, case: Case, dataset_of: Callable | None = None) -> Stream:
+    """What the pipeline makes of the arrays of a case, or of the dataset that they make."""
+    arrays = case.arrays()
+    given = given_to(pipeline, *arrays, dataset_of)
+    make = functools.partial(pipeline, *given)
+    return Stream(make, Examples(*arrays), case.batch_size, case.seed)
+
+
 def check_case(tuned: Callable, case: Case, dataset_of: Callable | None = None) -> None:
     """Raises Refused if `tuned` breaks a promise on the case, whose parameters are named."""
-    images, labels = case.arrays()
-    given = given_to(tuned, images, labels, dataset_of)
-    source = Examples(images, labels)
-    stream = Stream(functools.partial(tuned, *given), source, case.batch_size, case.seed)
     try:
-        check_stream(stream, case.start, case.processes)
+        check_stream(case_stream(tuned, case, dataset_of), case.start, case.processes)
     except Refused as refused:
         raise Refused(f"{refused} [{case}]") from refused.__cause__
 
@@ -424,37 +485,12 @@ def check_idiom(batches: Callable, case: Case, dataset_of: Callable | None = Non
 
     For the short answer of a lesson: whole batches, no example twice, none of them changed.
     """
-    images, labels = case.arrays()
-    given = given_to(batches, images, labels, dataset_of)
-    source = Examples(images, labels)
-    stream = Stream(
-        lambda **_: batches(*given, case.batch_size, case.seed), source, case.batch_size, case.seed
-    )
-    order = stream.order(stream.take(stream.steps))[0]
+    stream = case_stream(batches, case, dataset_of)
+    # By position: a short answer calls its arguments as it likes.
+    stream.make = functools.partial(stream.make, case.batch_size, case.seed)
+    order = stream.order(stream.collect(stream.make, stream.steps))[0]
     if len(np.unique(order)) < len(order):
         raise Refused(f"the first epoch gives examples again. [{case}]")
-
-
-def check_stream(stream: Stream, start: int, processes: int) -> None:
-    """Raises Refused unless the stream keeps every promise of a stream.
-
-    Where there are fewer examples than a batch: unless it raises ValueError.
-    """
-    if not stream.steps:
-        check_short_refused(stream, stream.batch_size)
-        return
-    start %= EPOCHS * stream.steps
-    batches = check_epochs(stream)
-    check_shuffle(stream, batches)
-    check_together(stream, batches)
-    for number in sorted({stream.steps, start}):  # the border of two epochs, and anywhere
-        check_start(stream, batches, number)
-    check_late(stream, start)
-    if processes > 1:
-        check_processes(stream, batches, processes, start)
-    check_short_refused(stream, stream.source.count + 1)
-    check_split_refused(stream)
-    check_short_refused(stream, 0)
 
 
 def check_rows(tuned: Callable, dataset, images: np.ndarray, labels: np.ndarray) -> None:
@@ -753,13 +789,8 @@ def check_filter(file_batches: Callable, folder: Path) -> None:
 
 def take_all(stream: Iterable[Batch], count: int) -> np.ndarray:
     """The images of `count` batches. Raises Refused for an error."""
-    try:
-        with patience():
-            return np.concatenate([images for images, _ in itertools.islice(stream, count)])
-    except Refused:
-        raise
-    except Exception as error:
-        raise Refused(f"raises {type(error).__name__}: {first_line(error)}") from error
+    with refusing():
+        return np.concatenate([images for images, _ in itertools.islice(stream, count)])
 
 
 def check_workers(stream: Stream, workers: int) -> None:
@@ -844,19 +875,18 @@ def check_turned(file_batches: Callable, folder: Path) -> None:
     for note, data in turned_ramps():
         (folder / f"{note}").mkdir(parents=True)
         (folder / f"{note}" / "ramp.jpg").write_bytes(data)
-    for images, labels in itertools.islice(file_batches(folder, 4, SIZE, 0), 4):
-        for ramp, label in zip(images, labels, strict=True):
-            check_upright(ramp, note=label + 1)
+    with refusing():
+        for images, labels in itertools.islice(file_batches(folder, 4, SIZE, 0), 4):
+            for ramp, label in zip(images, labels, strict=True):
+                check_upright(ramp, note=label + 1)
 
 
 def check_decoder(decode: Callable) -> None:
     """Raises Refused unless `decode(data, size, rng)` crops whatever photograph it gets."""
 
     def crop(data: bytes, what: str, size: int = SIZE, seed: int = 0) -> np.ndarray:
-        try:
+        with refusing(f"{what}: "):
             pixels = decode(data, size, np.random.default_rng(seed))
-        except Exception as error:
-            raise Refused(f"{what}: raises {type(error).__name__}: {first_line(error)}") from error
         found = getattr(pixels, "dtype", None), getattr(pixels, "shape", None)
         if found != (np.uint8, (size, size, 3)):
             raise Refused(f"{what}: gives {found[0]} {found[1]}, not uint8 {(size, size, 3)}.")
@@ -924,19 +954,27 @@ def files_stream(file_batches: Callable, source: Photographs, batch_size: int, s
     return Stream(make, source, batch_size, seed)
 
 
+def file_promises(
+    file_batches: Callable, folder: Path, workers: Iterable[int] = (1, 2)
+) -> list[Promise]:
+    """Every promise of `file_batches`, on folders that are made below `folder`."""
+    mixed = files_stream(file_batches, flat_photographs(folder / "mixed"), 8)
+    ramps = files_stream(file_batches, Ramps(folder / "ramps"), 4)
+    errors, by_crops = functools.partial(check_file_errors, file_batches), {"each once", "refuses"}
+    return [
+        *promises(mixed, start=7, processes=4),
+        # What comes out of ramps shows the crops, too: equal batches have equal crops.
+        *(promise for promise in promises(ramps, 3, 2) if promise[0] not in by_crops),
+        ("crops", lambda: check_windows(ramps)),
+        ("filter", lambda: check_filter(file_batches, folder)),
+        ("upright", lambda: check_turned(file_batches, folder / "turned")),
+        ("refuses", lambda: errors(folder / "alone")),
+        *(("workers", functools.partial(check_workers, ramps, n)) for n in workers),
+        *([("errors of workers", lambda: errors(folder / "in workers", 1))] if workers else []),
+    ]
+
+
 def check_files(file_batches: Callable, folder: Path, workers: Iterable[int] = (1, 2)) -> None:
     """Raises Refused if `file_batches` breaks a promise on folders that it makes below `folder`."""
-    mixed = files_stream(file_batches, flat_photographs(folder / "mixed"), 8)
-    check_stream(mixed, start=7, processes=4)
-    ramps = files_stream(file_batches, Ramps(folder / "ramps"), 4)
-    check_together(ramps, ramps.take(2 * ramps.steps))
-    check_processes(ramps, ramps.take(2 * ramps.steps), 2, 1)
-    check_start(ramps, ramps.take(3 * ramps.steps), ramps.steps + 1)
-    check_windows(ramps)
-    check_filter(file_batches, folder)
-    check_turned(file_batches, folder / "turned")
-    check_file_errors(file_batches, folder / "alone")
-    for number in workers:
-        check_workers(ramps, number)
-    if workers:
-        check_file_errors(file_batches, folder / "in workers", workers=1)
+    for _, check in file_promises(file_batches, folder, workers):
+        check()

@@ -9,14 +9,15 @@ import contextlib
 import functools
 import inspect
 import itertools
+import multiprocessing
 import os
 import platform
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import filelock
@@ -30,7 +31,6 @@ from tools import files, lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
-SHORT_BATCH = 32  # of steps so short that calling them takes longer
 PHOTOS_BATCH = 64
 PHOTOS_SIZE = 224
 WARM_UP = 8  # batches of photographs: until then workers start, or hand out what they had ready
@@ -80,17 +80,15 @@ class Lesson:
         """Run the cells of the lesson in notebooks/, as a kernel would.
 
         `copies`: how often the training set is repeated, before the pipelines are made from it.
-        Raises whatever a cell raises.
+        Raises lessons.Problem where a cell fails.
         """
         from IPython.core.interactiveshell import InteractiveShell
 
         start = time.perf_counter()
         os.chdir(lessons.NOTEBOOKS)
-        sys.path.insert(
-            0, str(lessons.NOTEBOOKS)
-        )  # "" would become the parent's folder in a worker
-        shell = InteractiveShell.instance()
-        self.names = shell.user_ns
+        # "" would become the parent's folder in a worker
+        sys.path.insert(0, str(lessons.NOTEBOOKS))
+        self.names = InteractiveShell.instance().user_ns
         self.name, self.tags, self.photographs = name, set(), {}
         repeated = copies == 1
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
@@ -102,15 +100,27 @@ class Lesson:
                     if tags & self.run or copied:
                         write_module(cell.source)
                 elif tags & self.run:
-                    shell.run_cell(cell.source).raise_error()
+                    self.run_cell(cell.source)
                 elif copied:  # only what it defines is wanted: not what it shows
                     functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-                    shell.run_cell(only(cell.source, functions)).raise_error()
+                    self.run_cell(only(cell.source, functions))
                 if not repeated and {"train_images", "train_labels"} <= self.names.keys():
                     for array in ("train_images", "train_labels"):
                         self.names[array] = np.concatenate([self.names[array]] * copies)
                     repeated = True
         self.set_up_s = time.perf_counter() - start
+
+    def run_cell(self, source: str) -> None:
+        """Run code beside what the cells have defined. Raises lessons.Problem where it fails."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        try:
+            InteractiveShell.instance().run_cell(source).raise_error()
+        except Exception as error:
+            raise lessons.Problem(
+                f"{self.name} does not run: {type(error).__name__}: {error}. "
+                f"`pytest --nbval notebooks/{self.name}.ipynb` shows where."
+            ) from error
 
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""
@@ -246,54 +256,16 @@ class Lesson:
             lambda params, n: whole_epoch(params, jax.random.key(n), *resident, BATCH)
         )
 
-    def short_steps(self, count: int, steps: int = 2048) -> float:
-        """Seconds for short steps on a stream: in stacks of `count`, or 0: each called alone."""
-        short = self._params(hidden=(32,))
-        data = self.names["train_images"], self.names["train_labels"], SHORT_BATCH
-
-        def train(params, number):
-            batches = itertools.islice(self.names["tuned_batches"](*data, number), steps)
-            stacks = self.names["stacked"](batches, count) if count else batches
-            step = self.names["train_steps" if count else "train_step"]
-            for images, labels in stacks:
-                params = step(params, images, labels)
-            return params
-
-        return self._timed(train, short)
-
-    def _params(self, hidden: tuple[int, ...] = (512, 512)) -> list:
+    def _timed(self, train: Callable) -> float:
         import jax
 
         images, labels = self.names["train_images"], self.names["train_labels"]
-        sizes = images[0].size, *hidden, int(labels.max()) + 1
-        return self.names["init_params"](jax.random.key(0), sizes)
-
-    def _timed(self, train: Callable, params: list | None = None) -> float:
-        import jax
-
-        params = jax.block_until_ready(train(params or self._params(), 0))  # compiles
+        sizes = images[0].size, 512, 512, int(labels.max()) + 1
+        params = self.names["init_params"](jax.random.key(0), sizes)
+        params = jax.block_until_ready(train(params, 0))  # compiles
         start = time.perf_counter()
         jax.block_until_ready(train(params, 1))
         return time.perf_counter() - start
-
-    def transfers(self) -> dict[str, int]:
-        """Bytes that cross to the device in an epoch, and programs compiled for two epochs."""
-        import jax
-
-        events = []
-        jax.monitoring.register_event_duration_secs_listener(
-            lambda event, *_, **__: events.append(event)
-        )
-        params = jax.block_until_ready(self._params())
-        jax.clear_caches()
-        events.clear()
-        crossed = 0
-        for number in range(2):
-            for batch in self.names["on_device"](self._epoch(number)):
-                crossed += sum(array.nbytes for array in batch)
-                params = self.names["train_step"](params, *batch)
-        programs = sum(event.endswith("backend_compile_duration") for event in events)
-        return {"bytes_an_epoch": crossed // 2, "programs": programs}
 
 
 class Decoder(Lesson):
@@ -386,38 +358,6 @@ class Storage(Lesson):
         return tuple(found)
 
 
-class Exchange:
-    """DLPack hand-overs between JAX and PyTorch, timed at several sizes."""
-
-    set_up_s = 0.0
-
-    def __init__(self, name: str, copies: int):
-        pass
-
-    def microseconds(self, size: int) -> dict[str, float]:
-        """Of one hand-over of `size` bytes, in each direction: the median of 200."""
-        import jax
-        import torch
-
-        device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
-        tensor = torch.ones(size // 4, device=device)
-        array = jax.block_until_ready(jax.dlpack.from_dlpack(tensor))
-        if array.unsafe_buffer_pointer() != tensor.data_ptr():
-            raise Refused(f"{size:,} bytes were copied on their way into JAX.")
-        times = {}
-        for direction, hand_over, source in (
-            ("torch to JAX", jax.dlpack.from_dlpack, tensor),
-            ("JAX to torch", torch.from_dlpack, array),
-        ):
-            taken = []
-            for _ in range(200):
-                start = time.perf_counter()
-                hand_over(source)
-                taken.append(time.perf_counter() - start)
-            times[direction] = float(np.median(taken)) * 1e6
-        return times
-
-
 def gathered(images: np.ndarray, labels: np.ndarray, batch_size: int, form: str) -> Iterator:
     """Shuffled batches by one of GATHERS: what NumPy does where there is no loader."""
     gather = GATHERS[form]
@@ -460,22 +400,25 @@ def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
     return list(map(bytes, np.column_stack([pixels, labels.astype(np.uint8)])))
 
 
-def serve(
-    connection: Connection, kind: type, name: str, copies: int, environment: dict[str, str]
-) -> None:
-    """In the new process: make a `kind`, then call its methods, as the connection asks."""
+served = None  # what `make` made: one for each process
+
+
+def make(kind: type, name: str, copies: int, environment: dict[str, str]) -> float:
+    """In a new process: make a `kind`, whose methods `call` then calls. Returns `set_up_s`."""
+    global served  # noqa: PLW0603
     os.environ.update(environment)  # in time for the libraries that a lesson imports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
-    try:
-        served = kind(name, copies)
-        connection.send(("done", served.set_up_s))
-        while request := connection.recv():
-            method, arguments = request
-            try:
-                connection.send(("done", getattr(served, method)(*arguments)))
-            except Refused as refused:
-                connection.send(("refused", str(refused)))
-    except EOFError:  # the parent is gone
-        pass
-    except Exception as error:
-        connection.send(("failed", f"{type(error).__name__}: {error}"))
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
+    served = kind(name, copies)
+    return served.set_up_s
+
+
+def end_with_the_parent() -> None:
+    """A parent that was killed asks for nothing more, and this process would wait for ever."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def call(method: str, *arguments):
+    """In the same process: what the method returns, or raises."""
+    return getattr(served, method)(*arguments)

@@ -2,32 +2,38 @@
 
 import ast
 import html
-import json
 import math
 from pathlib import Path
 from statistics import median
 
 from tools import lessons
-from tools.measured import IMAGES, RESULTS
+from tools import results as stored
 
-KINDS = {  # what is drawn, where it was measured, and how
-    "first_images_s": ("first version", '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>'),
-    "short_images_s": ("short answer", '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>'),
+KINDS = {  # what is drawn, how, and what is said of it
+    "first_images_s": (
+        "first version",
+        '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
+        "The pipeline that people write first is slower than the training step with {}.",
+    ),
+    "short_images_s": (
+        "short answer",
+        '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>',
+        "The lessons' short answer is faster than the training step with {}.",
+    ),
     "tuned_images_s": (
         "tuned",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="currentColor" stroke="none"/>',
+        "The tuned pipeline is faster with {}.",
     ),
 }
 LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phone's column
 SHOWN = "pytorch_dataloader"  # the lesson whose function stands beside the picture
 
 
-def measured(folder: Path = RESULTS) -> dict:
+def measured(folder: Path = stored.FOLDER) -> dict:
     """The newest results of a machine that timed pipelines; those of a GPU come first."""
-    found = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
-    found = [results for results in found if pipelines(results)]
     return max(
-        found,
+        filter(pipelines, stored.stored(folder)),
         key=lambda results: (
             results["device"] != "cpu",
             max(figures["date"] for figures in pipelines(results).values()),
@@ -36,18 +42,17 @@ def measured(folder: Path = RESULTS) -> dict:
 
 
 def pipelines(results: dict) -> dict[str, dict]:
-    """The lessons whose pipelines were timed, in the order in which they are read."""
-    timed = {"first_images_s", "tuned_images_s", "resident_epoch_s"}
-    lessons_of = results["lessons"]
-    return {
-        name: lessons_of[name]
-        for name in lessons.in_order()
-        if timed <= lessons_of.get(name, {}).keys()
-    }
+    """The lessons of which a pipeline was timed, in the order in which they are read.
+
+    There are none where the training step was not, beside which they are drawn.
+    """
+    of = results.get("lessons", {})
+    found = {name: of[name] for name in lessons.in_order() if of.get(name, {}).keys() & KINDS}
+    return found if any("resident_epoch_s" in figures for figures in found.values()) else {}
 
 
 def speeds(results: dict) -> dict[str, dict[str, float]]:
-    """For each loader the medians that were measured. Older results have no short answers."""
+    """For each loader the medians that were measured; what was not is not there."""
     return {
         label(name): {kind: median(figures[kind]) for kind in KINDS if figures.get(kind)}
         for name, figures in pipelines(results).items()
@@ -62,27 +67,22 @@ def label(name: str) -> str:
 
 def step(results: dict) -> float:
     """Images per second that the training step takes when it never waits for data."""
-    times = [s for figures in pipelines(results).values() for s in figures["resident_epoch_s"]]
-    return IMAGES / median(times)
+    of_each = pipelines(results).values()
+    return stored.IMAGES / median(s for of in of_each for s in of.get("resident_epoch_s", []))
 
 
 def claim(results: dict) -> str:
     """What the picture shows, in a sentence that follows from the numbers."""
     found, limit = speeds(results), step(results)
 
-    def on_one_side(kind: str, faster: bool) -> str:
-        values = [kinds[kind] for kinds in found.values() if kind in kinds]
-        count = sum((value > limit) == faster for value in values)
-        return f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
-
-    first, tuned = on_one_side("first_images_s", False), on_one_side("tuned_images_s", True)
-    said = f"The pipeline that people write first is slower than the training step with {first}"
-    if any("short_images_s" in kinds for kinds in found.values()):
-        short = on_one_side("short_images_s", True)
-        return (
-            f"{said}. The lessons' short answer is faster with {short}, the tuned one with {tuned}."
-        )
-    return f"{said}. The lessons' tuned pipeline is faster with {tuned}."
+    said = []
+    for kind, (*_, sentence) in KINDS.items():
+        if values := [kinds[kind] for kinds in found.values() if kind in kinds]:
+            slower = kind == "first_images_s"
+            count = sum((value < limit) == slower for value in values)
+            of_all = f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
+            said.append(sentence.format(of_all))
+    return " ".join(said)
 
 
 def picture(results: dict) -> str:
@@ -133,11 +133,11 @@ def words(x: float, y: float, text: str, anchor: str, kind: str = "beside") -> s
 
 def legend(kinds: set[str]) -> str:
     """The marks and what they mean, in a row."""
-    drawn = [KINDS[kind] for kind in KINDS if kind in kinds]
     marks, at = [], LEFT + 4
-    for name, mark in drawn:
-        marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
-        at += 30 + 7 * len(name)
+    for kind, (name, mark, _) in KINDS.items():
+        if kind in kinds:
+            marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
+            at += 30 + 7 * len(name)
     return "".join(marks)
 
 
@@ -154,24 +154,22 @@ def caption(results: dict) -> str:
     dates = sorted({figures["date"] for figures in timed.values()})
     versions = {figures["versions"]["jax"] for figures in timed.values()}
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    repetitions = min(len(figures["tuned_images_s"]) for figures in timed.values())
+    kept = [figures[kind] for figures in timed.values() for kind in KINDS if kind in figures]
+    repetitions = min(map(len, kept))
     return html.escape(
-        f"Each loader alone: MNIST in memory, batches of 128. {results['processor']}, "
-        f"{results['cores']} cores, JAX {' and '.join(sorted(versions))} on {results['device']}, "
-        f"{when}. Medians of {repetitions} repetitions. The dashed line: the lessons' small model, "
-        "trained there on data that it never waits for."
+        f"Each loader alone: MNIST in memory, batches of 128. {stored.label(results)}, version "
+        f"{' and '.join(sorted(versions))}, {when}. Medians of {repetitions} repetitions. The "
+        "dashed line: the lessons' small model, trained there on data that it never waits for."
     )
 
 
 def figures_table(found: dict, limit: float) -> str:
     """The numbers of the picture, folded."""
-    drawn = [kind for kind in KINDS if any(kind in kinds for kinds in found.values())]
-    head = "".join(f'<th scope="col">{KINDS[kind][0]}</th>' for kind in drawn)
+    head = "".join(f'<th scope="col">{name}</th>' for name, *_ in KINDS.values())
     rows = []
     for loader, kinds in found.items():
-        cells = "".join(
-            f"<td>{kinds[kind]:,.0f}</td>" if kind in kinds else "<td></td>" for kind in drawn
-        )
+        numbers = (f"{kinds[kind]:,.0f}" if kind in kinds else "" for kind in KINDS)
+        cells = "".join(f"<td>{number}</td>" for number in numbers)
         rows.append(f'<tr><th scope="row">{html.escape(loader)}</th>{cells}</tr>')
     return (
         "<details><summary>The figures, in images per second</summary>"
@@ -189,9 +187,5 @@ def code() -> str:
         for cell in lessons.code_cells(lessons.read_notebook(SHOWN))
         if "short-answer" in lessons.tags(cell)
     ]
-    [function] = [
-        node
-        for node in ast.parse(cell.source).body
-        if isinstance(node, ast.FunctionDef) and node.name == "batches"
-    ]
+    [function] = [node for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)]
     return ast.get_source_segment(cell.source, function)

@@ -4,134 +4,132 @@ A notebook is opened alone, without benchmarks/results beside it. So `check --fi
 drawn there into its one cell with the tag `results`, and `check` says when that cell is stale.
 """
 
+import functools
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 
-from tools import lessons, machine
+from tools import results as stored
 from tools.problem import Problem
 
-RESULTS = lessons.ROOT / "benchmarks" / "results"
-OTHERS = RESULTS.with_name("results-others")  # of loaders without a lesson, on the same machines
-LOADERS = {
-    "pytorch_dataloader": "PyTorch DataLoader",
-    "grain": "Grain",
-    "huggingface_datasets": "Hugging Face",
-    "tensorflow_datasets": "TensorFlow Datasets",
-}
-FROM_DISK = {
-    "pytorch_dataloader": "PyTorch, mapped array",
-    "grain": "Grain, ArrayRecord",
-    "huggingface_datasets": "Hugging Face, Parquet stream",
-    "tensorflow_datasets": "TensorFlow Datasets, TFRecord",
-    "files_and_storage": "obstore, Parquet row groups",
-}
-BATCH, EXAMPLES = 128, 60_000
-IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `resident_epoch_s`
-EXAMPLE_BYTES = 28 * 28 + 4
 WIDTH = 78  # columns
 
 
-def source(folder: Path = RESULTS, others: Path = OTHERS) -> str:
-    """The source of the cell. Raises Problem where no machine's results are whole."""
-    found = [machine.read(file) for file in sorted(folder.glob("*.json"))]
-    whole = [results for results in found if is_whole(results)]
+def source(folder: Path = stored.FOLDER, without_lesson: Path = stored.WITHOUT_LESSON) -> str:
+    """The source of the cell. Raises Problem where no machine has measured every part."""
     more = {
-        name_of(results): {of["title"]: other(of) for of in results["loaders"].values()}
-        for results in map(machine.read, sorted(others.glob("*.json")))
+        stored.label(results): {of["title"]: of_no_lesson(of) for of in results["loaders"].values()}
+        for results in stored.stored(without_lesson)
     }
-    if not whole:
+    found = {stored.label(results): summary(results) for results in stored.stored(folder)}
+    shown = {
+        name: figures | {"others": more.get(name, {})}
+        for name, figures in found.items()
+        if all(figures.values())
+    }
+    if not shown:
         raise Problem(
-            "No file in benchmarks/results holds every lesson: run `tox run -e bench` with no name."
+            "No file in benchmarks/results holds something of every part: "
+            "run `tox run -e bench` with no name."
         )
-    whole.sort(key=lambda results: results["device"] == "cpu")  # a GPU comes first
-    all_of_it = {
-        name_of(results): summary(results) | {"others": more.get(name_of(results), {})}
-        for results in whole
-    }
-    text = "\n".join(wrapped(all_of_it))
+    text = "\n".join(wrapped(shown))
     return f'MEASURED = json.loads(r"""\n{text}\n""")'
 
 
-def name_of(results: dict) -> str:
-    return f"{results['processor']}, {results['cores']} cores, JAX on {results['device']}"
-
-
-def is_whole(results: dict) -> bool:
-    return (
-        results.get("lessons", {}).keys() == LOADERS.keys()
-        and results.get("larger", {}).keys() == FROM_DISK.keys()
-        and all(results.get(key) for key in ("tokens", "storage"))
-    )
-
-
 def summary(results: dict) -> dict:
-    """What the lesson draws: of each figure the lowest, the median and the highest."""
-    measured = {title: results["lessons"][name] for name, title in LOADERS.items()}
-    every = measured.values()
-    versions = {}
-    for figures in (*every, *results["larger"].values(), results["tokens"], results["storage"]):
-        versions |= figures["versions"]
-    references = [speed for figures in every for speed in figures["numpy_images_s"]]
-    forms = Counter(figures["numpy_form"] for figures in every)
-    steps = [IMAGES / s for figures in every for s in figures["resident_epoch_s"]]
+    """What the lesson draws: of each figure the lowest, the median and the highest.
+
+    A part is without the loaders that lack one of its figures, and empty where all do.
+    """
+    loaders = stored.titled(results.get("lessons", {}), "loader")
+    streams = stored.titled(results.get("larger", {}), "from_disk")
+    tokens, storage = results.get("tokens", {}), results.get("storage", {})
+    every, versions = loaders.values(), {}
+    for figures in (*every, *streams.values(), tokens, storage):
+        versions |= figures.get("versions", {})
+    shapes = dict.fromkeys(shape for figures in every for shape in figures.get("shapes", {}))
+    drawn = each(memory, loaders)
     return {
-        "date": max(figures["date"] for figures in every),
-        "python": versions.pop("python"),
+        "date": max((figures["date"] for figures in every), default=""),
+        "python": versions.pop("python", ""),
         "versions": versions,
-        "step": speeds(steps),
-        "memory": {title: memory(figures) for title, figures in measured.items()}
-        | {"NumPy": {"images/s": speeds(references), "form": forms.most_common(1)[0][0]}},
+        "step": speeds([stored.IMAGES / s for of in every for s in of.get("resident_epoch_s", [])]),
+        "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
         "sizes": {
-            f"batch {shape}": {
-                title: shares(figures["shapes"][shape], "images_s", "take_images_s")
-                for title, figures in measured.items()
-            }
-            for shape in next(iter(every))["shapes"]
+            f"batch {shape}": each(functools.partial(size, shape), loaders) for shape in shapes
         },
-        "photographs": {
-            title: {workers: photographs(found) for workers, found in figures["photos"].items()}
-            for title, figures in measured.items()
-        },
-        "larger": {
-            title: {
-                "rows/s": speeds(results["larger"][name]["rows_s"]),
-                "share": shares(results["larger"][name], "rows_s", "mapped_rows_s"),
-            }
-            for name, title in FROM_DISK.items()
-        },
-        "tokens": {
-            "tokens/s": speeds(results["tokens"]["tokens_s"]),
-            "share": shares(results["tokens"], "tokens_s", "copy_tokens_s"),
-        },
-        "storage": {
-            "rows/s": speeds(results["storage"]["rows_s"]),
-            "share": shares(results["storage"], "rows_s", "at_once_rows_s"),
-            "one": speeds(results["storage"]["one_rows_s"]),
-        },
-        "start": {title: start(figures) for title, figures in measured.items()},
-        "growth": {title: growth(figures["growth"]) for title, figures in measured.items()},
+        "photographs": each(photographs, loaders),
+        "larger": each(from_disk, streams),
+        "tokens": part(of_tokens, tokens),
+        "storage": part(of_storage, storage),
+        "start": each(start, loaders),
+        "growth": each(growth, loaders),
     }
+
+
+def part(draw: Callable[[dict], dict], figures: dict) -> dict:
+    """What is drawn of the figures; nothing where one of them is missing."""
+    try:
+        return draw(figures)
+    except KeyError:
+        return {}
+
+
+def each(draw: Callable[[dict], dict], measured: dict[str, dict]) -> dict[str, dict]:
+    """The same of each loader; without those of which it is nothing."""
+    found = {title: part(draw, figures) for title, figures in measured.items()}
+    return {title: drawn for title, drawn in found.items() if drawn}
+
+
+def gather(measured: Iterable[dict]) -> dict:
+    """The reference of all: the speeds of the loaders' gathers, and the form that most took."""
+    every = [*measured]
+    forms = Counter(figures.get("numpy_form", "") for figures in every)
+    every_speed = [speed for figures in every for speed in figures["numpy_images_s"]]
+    return {"images/s": speeds(every_speed), "form": forms.most_common(1)[0][0]}
+
+
+def beside(figures: dict, unit: str, of: str, to: str) -> dict:
+    """Speeds in a unit, and the share of the reference's."""
+    return {unit: speeds(figures[of]), "share": shares(figures, of, to)}
 
 
 def memory(figures: dict) -> dict:
-    return {
-        "images/s": speeds(figures["tuned_images_s"]),
-        "share": shares(figures, "tuned_images_s", "numpy_images_s"),
-        "short": speeds(figures["short_images_s"]) if "short_images_s" in figures else None,
-        "first": speeds(figures["first_images_s"]),
+    return beside(figures, "images/s", "tuned_images_s", "numpy_images_s") | {
+        "short": speeds(figures.get("short_images_s", [])),
+        "first": speeds(figures.get("first_images_s", [])),
     }
+
+
+def size(shape: str, figures: dict) -> list[float]:
+    return shares(figures["shapes"][shape], "images_s", "take_images_s")
 
 
 def photographs(figures: dict) -> dict:
     return {
-        "images/s": speeds(figures["images_s"]),
-        "share": shares(figures, "images_s", "limit_images_s"),
-        "cores": round(median(figures["cores"]), 1),
-        "one for all": speeds(figures["decoder_images_s"]),
+        workers: beside(of, "images/s", "images_s", "limit_images_s")
+        | {
+            "cores": round(median(of["cores"]), 1),
+            "one for all": speeds(of["decoder_images_s"]),
+        }
+        for workers, of in figures["photos"].items()
     }
+
+
+def from_disk(figures: dict) -> dict:
+    return beside(figures, "rows/s", "rows_s", "mapped_rows_s")
+
+
+def of_tokens(figures: dict) -> dict:
+    return beside(figures, "tokens/s", "tokens_s", "copy_tokens_s")
+
+
+def of_storage(figures: dict) -> dict:
+    one = {"one": speeds(figures["one_rows_s"])}
+    return beside(figures, "rows/s", "rows_s", "at_once_rows_s") | one
 
 
 def start(figures: dict) -> dict:
@@ -144,21 +142,26 @@ def start(figures: dict) -> dict:
     }
 
 
-def other(figures: dict) -> dict:
+def growth(figures: dict) -> dict:
+    return {
+        copies: {
+            "time": round(of["time"], 2),
+            "gather": round(of["gather"], 2),
+            "MB": max(0, round(of["bytes"] / 1e6)),
+        }
+        for copies, of in stored.growth(figures["growth"]).items()
+    }
+
+
+def of_no_lesson(figures: dict) -> dict:
     """What is shown of a loader without a lesson; what was not timed is not there."""
+    verdicts = figures["verdicts"].values()
     found = {
         "date": figures["date"],
         "version": figures["version"],
         "disk MB": round(figures["installation_bytes"] / 1e6),
         "import s": round(median(cost["import_s"] for cost in figures["import"]), 1),
-        "breaks": sorted(
-            {
-                promise
-                for verdicts in figures["verdicts"].values()
-                for promise, refusal in verdicts.items()
-                if refusal
-            }
-        ),
+        "breaks": sorted({promise for of in verdicts for promise, said in of.items() if said}),
     }
     if "tuned_images_s" in figures:
         found["memory"] = shares(figures, "tuned_images_s", "numpy_images_s")
@@ -172,33 +175,16 @@ def other(figures: dict) -> dict:
     return found
 
 
-def growth(grown: dict[str, dict]) -> dict:
-    """Time for an image as a multiple of that of the first, and the memory that comes to it.
-
-    Beside the time that of NumPy's gather; without the examples themselves.
-    """
-    (few, first), *more = grown.items()
-    found = {}
-    for copies, figures in more:
-        times = {
-            name: round(median(first[kind]) / median(figures[kind]), 2)
-            for name, kind in (("time", "images_s"), ("gather", "gather_images_s"))
-        }
-        examples = (int(copies) - int(few)) * EXAMPLES * EXAMPLE_BYTES
-        held = figures["bytes"] - first["bytes"] - examples
-        found[copies] = times | {"MB": max(0, round(held / 1e6))}
-    return found
-
-
-def speeds(values: list[float]) -> list[int]:
-    """The lowest, the median and the highest, to three digits."""
-    return [int(float(f"{value:.3g}")) for value in (min(values), median(values), max(values))]
+def speeds(values: list[float]) -> list[int] | None:
+    """The lowest, the median and the highest, to three digits; None where nothing was measured."""
+    return [int(float(f"{value:.3g}")) for value in stored.span(values)] if values else None
 
 
 def shares(figures: dict, of: str, to: str) -> list[float]:
-    """The same of the ratios: what was measured side by side is compared."""
-    values = [a / b for a, b in zip(figures[of], figures[to], strict=True)]
-    return [round(value, 3) for value in (min(values), median(values), max(values))]
+    """The same of the ratios. Raises KeyError where one was not measured."""
+    if not (ratios := stored.ratios(figures, of, to)):
+        raise KeyError(of, to)
+    return [round(value, 3) for value in stored.span(ratios)]
 
 
 def wrapped(value: dict) -> list[str]:

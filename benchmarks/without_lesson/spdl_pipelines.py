@@ -9,9 +9,8 @@ import functools
 
 from spdl.pipeline import PipelineBuilder
 
-from benchmarks.others.parts import crop, keys, shuffled_rows, stacked
+from benchmarks.without_lesson.shared import crop, keys, shuffled_rows, stacked
 
-DISTRIBUTION = "spdl"
 RUN = 16  # batches that pass from stage to stage together: each pass costs as much as a batch
 
 

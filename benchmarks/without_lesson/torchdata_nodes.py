@@ -8,9 +8,7 @@ import functools
 
 from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, ParallelMapper, Prefetcher
 
-from benchmarks.others.parts import crop, keys, shuffled_rows, stacked
-
-DISTRIBUTION = "torchdata"
+from benchmarks.without_lesson.shared import crop, keys, shuffled_rows, stacked
 
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):

@@ -10,9 +10,8 @@ import tempfile
 from streaming import MDSWriter, StreamingDataset
 from torch.utils.data import DataLoader
 
-from benchmarks.others.parts import converted, crop_bytes, not_split, s3, stacked, steps_of
+from benchmarks.without_lesson.shared import converted, crop_bytes, not_split, s3, stacked, steps_of
 
-DISTRIBUTION = "mosaicml-streaming"
 COLUMNS = {"row": "int", "label": "int", "name": "str", "photo": "bytes"}
 
 

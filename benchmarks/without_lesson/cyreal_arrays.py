@@ -11,9 +11,7 @@ from cyreal.loader import DataLoader
 from cyreal.sources import ArraySource
 from cyreal.transforms import BatchTransform
 
-from benchmarks.others.parts import not_split
-
-DISTRIBUTION = "cyreal"
+from benchmarks.without_lesson.shared import not_split
 
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):

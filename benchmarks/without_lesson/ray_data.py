@@ -14,9 +14,8 @@ import pyarrow.fs
 import pyarrow.parquet
 import ray
 
-from benchmarks.others.parts import crop, not_split, photographs_in, s3, steps_of
+from benchmarks.without_lesson.shared import crop, not_split, photographs_in, s3, steps_of
 
-DISTRIBUTION = "ray"
 BLOCKS = 8
 SPLIT = "Ray Data gives a process other blocks, not rows of a batch."
 

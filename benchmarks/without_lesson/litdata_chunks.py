@@ -7,9 +7,8 @@ object stores by HTTPS only (0.2.76 lets nobody set `allow_http`): the lessons' 
 
 from litdata import StreamingDataLoader, StreamingDataset, optimize
 
-from benchmarks.others.parts import converted, crop_bytes, not_split, stacked, steps_of
+from benchmarks.without_lesson.shared import converted, crop_bytes, not_split, stacked, steps_of
 
-DISTRIBUTION = "litdata"
 CHUNKS = 8
 
 

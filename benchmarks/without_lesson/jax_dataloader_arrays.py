@@ -9,9 +9,7 @@ import itertools
 import jax
 import jax_dataloader as jdl
 
-from benchmarks.others.parts import not_split, steps_of
-
-DISTRIBUTION = "jax-dataloader"
+from benchmarks.without_lesson.shared import not_split, steps_of
 
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):

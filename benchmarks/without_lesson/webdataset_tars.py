@@ -10,9 +10,15 @@ import json
 
 import webdataset as wds
 
-from benchmarks.others.parts import converted, crop_bytes, listed, not_split, stacked, steps_of
+from benchmarks.without_lesson.shared import (
+    converted,
+    crop_bytes,
+    listed,
+    not_split,
+    stacked,
+    steps_of,
+)
 
-DISTRIBUTION = "webdataset"
 BUFFER = 5_000  # encoded photographs
 SHARDS = 8
 

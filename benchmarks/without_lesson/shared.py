@@ -1,4 +1,4 @@
-"""What all loaders here share: the order, the list of photographs and the decoder of the lessons.
+"""The order, the list of photographs and the decoder of all loaders without a lesson.
 
 They are the lessons' own cells, so that the work is equal: tools/check.py holds the cells alike.
 """
@@ -10,8 +10,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import urllib.request
-import xml.etree.ElementTree
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,11 +65,15 @@ def crop_bytes(data: bytes, name: str, size: int, key: tuple) -> np.ndarray:
 
 
 def keys(folder, batch_size, seed, start=0, process=0, processes=1):
-    """(file, label, key) of each photograph of the stream, one after the other. Endless."""
+    """(file, label, key) of each photograph of the stream, one after the other. Endless.
+
+    Raises ValueError at once where no batch can be made.
+    """
     files, labels, _ = photographs_in(folder)
-    for epoch, rows in shuffled_rows(len(files), batch_size, seed, start, process, processes):
-        for row in rows.tolist():
-            yield files[row], labels[row], (seed, epoch, row)
+    steps_of(len(files), batch_size, processes)
+    stream = shuffled_rows(len(files), batch_size, seed, start, process, processes)
+    each = ((epoch, row) for epoch, rows in stream for row in rows.tolist())
+    return ((files[row], labels[row], (seed, epoch, row)) for epoch, row in each)
 
 
 def stacked(examples) -> tuple[np.ndarray, np.ndarray]:
@@ -126,23 +128,23 @@ def storage():
     return defined["server"]
 
 
-def upload(folder: Path, url: str) -> None:
-    """Put the files below a folder where the URL says, with their paths in the folder."""
-    endpoint, bucket, name = url.rsplit("/", 2)
+def bucket(url: str) -> S3Store:
+    """The folder of a bucket that the URL names."""
+    endpoint, name, prefix = url.rsplit("/", 2)
     keys = {"access_key_id": "any", "secret_access_key": "any", "region": "us-east-1"}
     options = {"endpoint": endpoint, "client_options": {"allow_http": True}}
-    store = S3Store(bucket, prefix=name, **keys, **options)
+    return S3Store(name, prefix=prefix, **keys, **options)
+
+
+def upload(folder: Path, url: str) -> None:
+    """Put the files below a folder where the URL says, with their paths in the folder."""
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        store.put(file.relative_to(folder).as_posix(), file.read_bytes())
+        bucket(url).put(file.relative_to(folder).as_posix(), file.read_bytes())
 
 
 def listed(url: str) -> list[str]:
-    """The names below the URL of a folder in a bucket, as S3 lists them."""
-    place, _, prefix = url.rpartition("/")
-    with urllib.request.urlopen(f"{place}?list-type=2&prefix={prefix}/") as answer:
-        tree = xml.etree.ElementTree.parse(answer)
-    keys = [found.text for found in tree.iter() if found.tag.endswith("}Key")]
-    return sorted(key.removeprefix(f"{prefix}/") for key in keys)
+    """The names below the URL of a folder in a bucket."""
+    return sorted(found["path"] for part in bucket(url).list() for found in part)
 
 
 def s3(url: str) -> str:

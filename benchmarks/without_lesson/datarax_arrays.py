@@ -10,9 +10,7 @@ from datarax.pipeline import Pipeline
 from datarax.sources import MemorySource, MemorySourceConfig
 from flax import nnx
 
-from benchmarks.others.parts import steps_of
-
-DISTRIBUTION = "datarax"
+from benchmarks.without_lesson.shared import steps_of
 
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):

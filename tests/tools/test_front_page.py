@@ -36,13 +36,24 @@ def drawn(results):
 def test_the_claim_counts_what_was_measured(results):
     assert front_page.claim(results) == (
         "The pipeline that people write first is slower than the training step with 1 of 2. "
-        "The lessons' tuned pipeline is faster with all 2 loaders."
+        "The tuned pipeline is faster with all 2 loaders."
     )
     results["lessons"]["grain"] |= {"short_images_s": [6e4]}
     results["lessons"]["pytorch_dataloader"] |= {"short_images_s": [5e4], "tuned_images_s": [5e4]}
     assert front_page.claim(results).endswith(
-        "The lessons' short answer is faster with 1 of 2, the tuned one with 1 of 2."
+        "The lessons' short answer is faster than the training step with 1 of 2. "
+        "The tuned pipeline is faster with 1 of 2."
     )
+
+
+@pytest.mark.parametrize("figure", ["first_images_s", "tuned_images_s", "resident_epoch_s"])
+def test_what_was_not_measured_is_a_gap(results, figure):
+    del results["lessons"]["grain"][figure]
+    assert "1 of 1" not in front_page.claim(results)
+    said = [text.text for text in drawn(results).iter(f"{SVG}text")]
+    assert {"PyTorch DataLoader", "Grain"} <= set(said)
+    del results["lessons"]["pytorch_dataloader"][figure]
+    assert bool(front_page.pipelines(results)) == (figure != "resident_epoch_s")
 
 
 @pytest.mark.parametrize("short", [None, 1e5])
@@ -63,7 +74,7 @@ def test_the_picture_draws_each_measurement_where_it_is(results, short):
 
 def test_the_picture_changes_with_the_results_and_names_its_machine(results):
     before = front_page.picture(results)
-    assert "A machine, 2 cores, JAX 0.12.0 on cpu, 2026-11-22. Medians of 3" in before
+    assert "A machine, 2 cores, JAX on cpu, version 0.12.0, 2026-11-22. Medians of 3" in before
     faster = copy.deepcopy(results)
     faster["lessons"]["grain"]["tuned_images_s"] = [9e6] * 3
     after = front_page.picture(faster)
@@ -74,7 +85,7 @@ def test_the_picture_changes_with_the_results_and_names_its_machine(results):
 def test_the_newest_machine_is_shown_and_a_gpu_before_others(results, tmp_path):
     def store(name, device, date):
         timed = {"grain": figures(1, 2, date=date)}
-        stored = {"processor": name, "device": device, "lessons": timed}
+        stored = {"processor": name, "cores": 2, "device": device, "lessons": timed}
         (tmp_path / f"{name}.json").write_text(json.dumps(stored))
 
     store("a", "cpu", "2026-11-02")

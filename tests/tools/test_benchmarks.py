@@ -1,0 +1,308 @@
+"""The benchmark refuses what is wrong before it times anything, and ends what it has started."""
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from benchmarks import bench, contract
+from benchmarks import lesson as in_process
+from benchmarks.without_lesson import study
+from tools import lessons, machine
+from tools import results as stored
+
+LABELS = np.tile(np.arange(10, dtype=np.int32), 6_000)
+# 60,000 images that differ: the first four pixels hold the index.
+IMAGES = np.zeros((60_000, 28, 28), np.uint8)
+IMAGES.reshape(60_000, 784)[:, :4] = np.arange(60_000, dtype="<u4").view(np.uint8).reshape(-1, 4)
+
+
+# A lesson in a process of its own -----------------------------------------------------------
+
+
+class Trouble:
+    """A lesson that ends as its methods say, and leaves a process running."""
+
+    set_up_s = 0
+
+    def __init__(self, name: str, copies: int):
+        self.started = subprocess.Popen(["sleep", "600"])
+
+    def started_pid(self) -> int:
+        return self.started.pid
+
+    def omp_threads(self) -> str:
+        return os.environ["OMP_NUM_THREADS"]
+
+    def refuse(self) -> None:
+        raise in_process.Refused("it repeats.")
+
+    def fill_the_disk(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def die(self) -> None:
+        os._exit(3)
+
+
+class FailingCell(in_process.Lesson):
+    def __init__(self, name: str, copies: int):
+        self.name, self.set_up_s = name, 0
+        self.run_cell("1 / 0")
+
+
+def test_what_a_lesson_has_started_ends_with_its_process():
+    with bench.ready(bench.Process("trouble", kind=Trouble)) as [process]:
+        sleeper = psutil.Process(process.call("started_pid"))
+        assert sleeper.is_running()
+    assert psutil.wait_procs([sleeper], timeout=10) == ([sleeper], [])
+
+
+def test_a_process_gets_the_environment_and_nobody_else(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    before = dict(os.environ)
+    alone = bench.Process("alone", kind=Trouble, environment={"OMP_NUM_THREADS": "1"})
+    with bench.ready(alone, bench.Process("trouble", kind=Trouble)) as processes:
+        assert [process.call("omp_threads") for process in processes] == ["1", "2"]
+    assert dict(os.environ) == before
+
+
+def test_a_refusal_and_a_death_name_the_lesson_and_a_fault_of_the_benchmark_goes_up():
+    with bench.ready(bench.Process("trouble", kind=Trouble)) as [process]:
+        with pytest.raises(in_process.Refused, match=r"^trouble is refused: it repeats\.$"):
+            process.call("refuse")
+        with pytest.raises(OSError, match="No space left") as full:
+            process.call("fill_the_disk")
+        assert full.value.__notes__ == ["This is of trouble."]
+        for method in ("die", "refuse"):  # nothing can be asked of it any more
+            with pytest.raises(lessons.Problem, match=r"^trouble: its process ended with 3\.$"):
+                process.call(method)
+
+
+def test_a_cell_that_fails_names_the_lesson():
+    said = r"^tiny does not run: ZeroDivisionError: .* `pytest --nbval notebooks/tiny\.ipynb`"
+    with (
+        pytest.raises(lessons.Problem, match=said),
+        bench.ready(bench.Process("tiny", kind=FailingCell)),
+    ):
+        pass
+
+
+SCRIPT = """
+import sys, time
+sys.path[:0] = {paths!r}
+from test_benchmarks import Trouble, bench
+if __name__ == "__main__":
+    with bench.ready(bench.Process("trouble", kind=Trouble)) as [process]:
+        process.call("started_pid")
+        print("ready", flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_leaves_no_process(in_terminal, tmp_path, sent):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(paths=[str(lessons.ROOT), os.path.dirname(__file__)]))
+    process = in_terminal(script)
+    process.wait_until_it_says("ready")
+    started = process.descendants()
+    workers = [found for found in started if found.name() != "sleep"]
+    assert workers
+    os.kill(process.pid, sent)
+    process.wait(60)
+    left = psutil.wait_procs(workers, timeout=10)[1]
+    for found in started:  # what a lesson has started outlives a program that was killed
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.kill()
+    assert left == []
+
+
+# What is measured ----------------------------------------------------------------------------
+
+
+def test_the_decoder_of_all_lessons_reads_any_folder(tmp_path):
+    contract.flat_photographs(tmp_path / "mixed", count=64)
+    with bench.ready(bench.Process(in_process.DECODER, kind=in_process.Decoder)) as [process]:
+        assert process.call("folder_throughput", str(tmp_path / "mixed"), 0.1) > 0
+
+
+def test_records_of_mnist_are_60000():
+    assert len(in_process.mnist_records()) == 60_000
+
+
+def test_a_module_that_others_import_now_is_never_half_written(monkeypatch, data, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    module = tmp_path / "shapes.py"
+    in_process.write_module("%%writefile shapes.py\nSIZE = 1")
+    with module.open() as reader:  # began before the next one writes
+        in_process.write_module("%%writefile shapes.py\nSIZE = 2")
+        assert reader.read() == "SIZE = 1\n"
+    assert module.read_text() == "SIZE = 2\n"
+    before = module.stat()
+    in_process.write_module("%%writefile shapes.py\nSIZE = 2\n")
+    assert module.stat() == before  # or Python would compile it anew
+
+
+SPEEDS = dict(zip(in_process.GATHERS, (1.0, 3.0, 2.0), strict=True))
+
+
+class Answers:
+    """A process that answers as a lesson would: one form of the gather is the fastest."""
+
+    name = "my_loader"
+
+    def call(self, method, *arguments):
+        return SPEEDS[arguments[1]] if method == "gather_throughput" else 0.5
+
+
+def test_the_fastest_gather_is_the_reference():
+    pipelines = {"tuned_images_s": "tuned_batches"}
+    figures = bench.alternate(Answers(), 2, 0.1, pipelines, bench.EPOCHS)
+    gathers = {form: [s, s] for form, s in SPEEDS.items()}
+    half = {key: [0.5, 0.5] for key in ("tuned_images_s", *bench.EPOCHS)}
+    assert figures == half | {
+        "numpy_form": in_process.TAKE,
+        "numpy_images_s": [3.0, 3.0],
+        "gathers_images_s": gathers,
+    }
+
+
+def test_every_form_gathers_the_same():
+    indices = np.random.default_rng(0).permutation(60_000)[:128]
+    for gather in in_process.GATHERS.values():
+        assert np.array_equal(gather(IMAGES, indices), IMAGES[indices])
+        assert np.array_equal(gather(LABELS, indices), LABELS[indices])
+
+
+def test_rate_does_not_count_the_first_batch():
+    def stream():
+        time.sleep(0.3)
+        while True:
+            yield IMAGES[:64], LABELS[:64]
+            time.sleep(0.01)
+
+    assert 64 / 0.3 < in_process.rate(stream(), 0.1) < 64 / 0.01
+    with pytest.raises(in_process.Refused, match="ends while it is timed"):
+        in_process.rate(iter([(IMAGES[:1], LABELS[:1])]), 0.1)
+
+
+def test_installation_counts_what_jax_does_not_bring():
+    with_numpy = bench.installed(["jax"])
+    assert {"jax", "jaxlib", "numpy"} <= with_numpy.keys() and min(with_numpy.values()) > 0
+    assert "numpy" in bench.installed(["grain"])  # more than all else that Grain needs
+    assert 0 < bench.installation_bytes(["grain"]) < with_numpy["numpy"]
+    assert bench.installation_bytes(["jax"]) == 0
+
+
+def test_lesson_without_pipeline_is_named(python):
+    done = python(lessons.ROOT / "benchmarks" / "bench.py", "dlpack_zero_copy")
+    assert done.returncode == 2
+    assert "no pipeline in dlpack_zero_copy: choose grain, " in done.stderr
+
+
+def test_quick_run_measures_everything_and_writes_nothing(python):
+    before = {path: path.read_bytes() for path in stored.FOLDER.iterdir()}
+    done = python(lessons.ROOT / "benchmarks" / "bench.py", "--quick", "huggingface_datasets")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "NumPy gather",
+        "resident data",
+        "same decoder",
+        "growth",
+        "from disk",
+        "nothing is written",
+    ):
+        assert words in done.stdout
+    assert before == {path: path.read_bytes() for path in stored.FOLDER.iterdir()}
+
+
+def test_what_is_measured_anew_takes_the_place_of_what_was_stored(tmp_path):
+    file = machine.path(tmp_path, "cpu")
+    before = {"lessons": {"a": 1, "b": 2}, "larger": {"a": 5}, "tokens": {"old": 1}}
+    file.write_text(json.dumps(before))
+    quick = bench.store(tmp_path, "cpu", {"lessons": {"b": 3}}, {})
+    assert quick == machine.describe("cpu") | {"lessons": {"b": 3}}
+    assert json.loads(file.read_text()) == before
+
+    for news in ({"lessons": {"b": 3}}, {"larger": {"c": 6}}, {"tokens": {"new": 1}}):
+        found = bench.store(tmp_path, "cpu", news, None)
+    assert found == json.loads(file.read_text())
+    assert found == machine.describe("cpu") | {
+        "lessons": {"a": 1, "b": 3},
+        "larger": {"a": 5, "c": 6},
+        "tokens": {"new": 1},
+    }
+
+
+# Loaders without a lesson --------------------------------------------------------------------
+
+
+def a_stream(made):
+    """Of a pipeline that raises what `made()` raises, on ten examples."""
+
+    def pipeline(images, labels, batch_size, seed, **_):
+        yield made()
+
+    return contract.case_stream(pipeline, contract.Case(10, 2))
+
+
+def test_only_what_the_contract_refuses_is_a_broken_promise():
+    def raises(error: Exception):
+        def made():
+            raise error
+
+        return study.verdicts(contract.promises(a_stream(made), start=1, processes=2))
+
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match="No space left"):
+        raises(full)
+    broken = raises(OSError("cannot identify image file"))
+    assert broken["each once"] == "raises OSError: cannot identify image file"
+    with pytest.raises(ZeroDivisionError):
+        study.verdicts([("each once", lambda: 1 / 0)])
+    twice = itertools.cycle(["", "It repeats."])
+
+    def check():
+        if said := next(twice):
+            raise in_process.Refused(said)
+
+    assert study.verdicts([("a", check), ("a", check), ("b", check)]) == {
+        "a": "It repeats.",
+        "b": "",
+    }
+
+
+def test_what_is_refused_is_not_timed(monkeypatch):
+    class Repeats(Answers):
+        def call(self, method, *arguments):
+            refused = {"each once": "epoch 0 gives 3 examples again."}
+            goes_through = {"each once": "", "refuses": "goes through."}
+            return {"tuned_batches": refused, "file_batches": goes_through}
+
+    monkeypatch.setattr(study.bench, "installation_bytes", lambda modules: 1)
+    monkeypatch.setattr(study.bench, "import_cost", lambda modules: {})
+    monkeypatch.setattr(study.bench, "Process", lambda *_, **__: None)
+    monkeypatch.setattr(study.bench, "ready", lambda _: contextlib.nullcontext([Repeats()]))
+    monkeypatch.setattr(study.bench, "alternate", lambda *_: {"tuned_images_s": [1.0]})
+    monkeypatch.setattr(study.bench, "photos", lambda *_, **__: {"1": {}})
+    monkeypatch.setattr(study.metadata, "version", lambda _: "1")
+    figures = study.measure("cyreal_arrays", 1, 0.1)
+    assert "tuned_images_s" not in figures  # an example comes twice
+    assert figures["photos"] == {"1": {}}  # only a promise that needs no other work is broken
+
+
+def test_each_library_is_pinned_once_and_has_a_module():
+    folder = stored.WITHOUT_LESSON.parent
+    pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))
+    for name, of in study.LOADERS.items():
+        assert len(re.findall(rf"^{of.distribution}(?:\[\w+\])?==", pins, re.MULTILINE)) == 1
+        assert (folder / f"{name}.py").read_text().startswith(f'"""{of.title}: ')

@@ -1,0 +1,98 @@
+"""What the benchmark stored of each machine, and what such figures are worth.
+
+A file may be partial: a loader that was not measured there is missing, and so is a figure that it
+does not have. So all that is computed here is empty where a figure is missing, and what shows it
+leaves a gap. Needs no package that a lesson needs.
+"""
+
+from pathlib import Path
+from statistics import median
+
+from tools import lessons, machine
+
+FOLDER = lessons.ROOT / "benchmarks" / "results"
+WITHOUT_LESSON = lessons.ROOT / "benchmarks" / "without_lesson" / "results"
+# All that is said anywhere of a lesson that is measured. `loader`: the name of what is timed from
+# memory and from a folder, `modules`: what that is, not what else the lesson imports,
+# `tuned_mark`: the share of the fastest form of NumPy's gather that it has to reach. `from_disk`:
+# the name of its stream in benchmarks/from_disk.py.
+LESSONS = {
+    "pytorch_dataloader": {
+        "loader": "PyTorch DataLoader",
+        "modules": ["torch.utils.data"],
+        "tuned_mark": 0.85,
+        "from_disk": "PyTorch, mapped array",
+    },
+    "grain": {
+        "loader": "Grain",
+        "modules": ["grain"],
+        "tuned_mark": 0.9,
+        "from_disk": "Grain, ArrayRecord",
+    },
+    "huggingface_datasets": {
+        "loader": "Hugging Face",
+        "modules": ["datasets"],
+        "tuned_mark": 0.9,
+        "from_disk": "Hugging Face, Parquet stream",
+    },
+    "tensorflow_datasets": {
+        "loader": "TensorFlow Datasets",
+        "modules": ["tensorflow", "tensorflow_datasets"],
+        "tuned_mark": 0.55,
+        "from_disk": "TensorFlow Datasets, TFRecord",
+    },
+    "files_and_storage": {"from_disk": "obstore, Parquet row groups"},
+}
+BATCH, EXAMPLES = 128, 60_000
+IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `resident_epoch_s`
+EXAMPLE_BYTES = 28 * 28 + 4  # what the training set itself takes, as NumPy arrays
+
+
+def stored(folder: Path = FOLDER) -> list[dict]:
+    """The results of each machine; those of a GPU come first. Raises Problem for a damaged file."""
+    found = [machine.read(file) for file in sorted(folder.glob("*.json"))]
+    return sorted(found, key=lambda results: results["device"] == "cpu")
+
+
+def named(key: str) -> dict[str, object]:
+    """For each lesson of which LESSONS says it, what it says."""
+    return {name: of[key] for name, of in LESSONS.items() if key in of}
+
+
+def titled(part: dict[str, dict], key: str) -> dict[str, dict]:
+    """The figures of each lesson that has some, by the name that LESSONS gives it."""
+    return {title: part[name] for name, title in named(key).items() if name in part}
+
+
+def label(results: dict) -> str:
+    return f"{results['processor']}, {results['cores']} cores, JAX on {results['device']}"
+
+
+def ratios(figures: dict, of: str, to: str) -> list[float]:
+    """Repetition by repetition: what was measured side by side is compared. [] where one lacks."""
+    if of not in figures or to not in figures:
+        return []
+    return [a / b for a, b in zip(figures[of], figures[to], strict=True)]
+
+
+def span(values: list[float]) -> tuple[float, float, float] | None:
+    """The lowest, the median and the highest."""
+    return (min(values), median(values), max(values)) if values else None
+
+
+def growth(grown: dict[str, dict]) -> dict[str, dict[str, float]]:
+    """For each larger dataset what it costs beside the first, which is the smallest.
+
+    `time` and `gather`: those of an image, of the loader and of NumPy's gather, as multiples.
+    `bytes`: the memory that comes to it, without the examples themselves.
+    """
+    (few, first), *more = grown.items()
+    found = {}
+    for copies, figures in more:
+        examples = (int(copies) - int(few)) * EXAMPLES * EXAMPLE_BYTES
+        found[copies] = {
+            "time": median(first["images_s"]) / median(figures["images_s"]),
+            "gather": median(first["gather_images_s"]) / median(figures["gather_images_s"]),
+            "bytes": figures["bytes"] - first["bytes"] - examples,
+        }
+    return found
