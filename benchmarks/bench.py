@@ -412,7 +412,7 @@ def run(jobs: Iterable[Job], text: Callable[[dict], str], folder: Path, quick: b
 def measuring(job: str, environment: dict[str, str], run: Callable[[], int]) -> None:
     """Run it while no other run measures, and exit with its status, or with one sentence."""
     os.environ.update(lessons.kernel_environment() | ENVIRONMENT | environment)
-    lessons.lay_out_data()
+    (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
     lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
     try:
         with lock.acquire(timeout=0):
@@ -443,8 +443,12 @@ def main() -> None:
     names, quick, how = arguments(__doc__, "LESSON", known)
     if unknown := set(loaders) - stored.named("modules").keys():
         sys.exit(f"bench: say in tools/results.py what {', '.join(sorted(unknown))} needs.")
-    measured = jobs(names, *how)
-    measuring("bench", {}, lambda: run(measured, report.text, stored.FOLDER, quick))
+
+    def run_lessons() -> int:
+        lessons.lay_out_data()
+        return run(jobs(names, *how), report.text, stored.FOLDER, quick)
+
+    measuring("bench", {}, run_lessons)
 
 
 if __name__ == "__main__":

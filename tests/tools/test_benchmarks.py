@@ -50,6 +50,7 @@ class Trouble:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     def die(self) -> None:
+        self.started.kill()  # nobody else would
         os._exit(3)
 
 
