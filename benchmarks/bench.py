@@ -222,7 +222,7 @@ def in_turn(
 
 def measure(name: str, repetitions: int, seconds: float) -> dict:
     """Every figure of one lesson."""
-    modules = stored.LESSONS[name]["modules"]
+    modules = stored.named("modules")[name]
     figures = {
         "date": machine.today(),
         "installation_bytes": installation_bytes(modules),

@@ -12,37 +12,6 @@ from tools import lessons, machine
 
 FOLDER = lessons.ROOT / "benchmarks" / "results"
 WITHOUT_LESSON = lessons.ROOT / "benchmarks" / "without_lesson" / "results"
-# All that is said anywhere of a lesson that is measured. `loader`: the name of what is timed from
-# memory and from a folder, `modules`: what that is, not what else the lesson imports,
-# `tuned_mark`: the share of the fastest form of NumPy's gather that it has to reach. `from_disk`:
-# the name of its stream in benchmarks/from_disk.py.
-LESSONS = {
-    "pytorch_dataloader": {
-        "loader": "PyTorch DataLoader",
-        "modules": ["torch.utils.data"],
-        "tuned_mark": 0.85,
-        "from_disk": "PyTorch, mapped array",
-    },
-    "grain": {
-        "loader": "Grain",
-        "modules": ["grain"],
-        "tuned_mark": 0.9,
-        "from_disk": "Grain, ArrayRecord",
-    },
-    "huggingface_datasets": {
-        "loader": "Hugging Face",
-        "modules": ["datasets"],
-        "tuned_mark": 0.9,
-        "from_disk": "Hugging Face, Parquet stream",
-    },
-    "tensorflow_datasets": {
-        "loader": "TensorFlow Datasets",
-        "modules": ["tensorflow", "tensorflow_datasets"],
-        "tuned_mark": 0.55,
-        "from_disk": "TensorFlow Datasets, TFRecord",
-    },
-    "files_and_storage": {"from_disk": "obstore, Parquet row groups"},
-}
 BATCH, EXAMPLES = 128, 60_000
 IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `resident_epoch_s`
 EXAMPLE_BYTES = 28 * 28 + 4  # what the training set itself takes, as NumPy arrays
@@ -55,12 +24,13 @@ def stored(folder: Path = FOLDER) -> list[dict]:
 
 
 def named(key: str) -> dict[str, object]:
-    """For each lesson of which LESSONS says it, what it says."""
-    return {name: of[key] for name, of in LESSONS.items() if key in of}
+    """For each lesson of which lessons.toml says it under `bench`, what it says."""
+    benches = {name: entry.get("bench", {}) for name, entry in lessons.listed().items()}
+    return {name: of[key] for name, of in benches.items() if key in of}
 
 
 def titled(part: dict[str, dict], key: str) -> dict[str, dict]:
-    """The figures of each lesson that has some, by the name that LESSONS gives it."""
+    """The figures of each lesson that has some, by the name that lessons.toml gives it."""
     return {title: part[name] for name, title in named(key).items() if name in part}
 
 

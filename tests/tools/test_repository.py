@@ -2,13 +2,9 @@
 
 import ast
 import configparser
-import contextlib
 import re
-import runpy
 import shutil
 import subprocess
-import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -40,18 +36,6 @@ def requirements(file: str) -> list[Requirement]:
     lines = (ROOT / file).read_text().splitlines()
     lines = (line.partition(" #")[0].rstrip("\\").strip() for line in lines)
     return [Requirement(line) for line in lines if line and line[0] not in "#-"]
-
-
-def test_ci_runs_the_commands_of_the_readme():
-    block = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
-    commands = [command for line in block.splitlines() for command in line.split(" && ")]
-    script = (ROOT / ".ci/run").read_text().splitlines()
-    assert commands == [
-        "python -m pip install tox",
-        "python -m tox run -e site",
-        "python -m tox run -e test",
-    ]
-    assert set(commands) <= set(script)
 
 
 def test_badges_and_the_citation_have_the_address_of_conf_py():
@@ -97,40 +81,6 @@ def test_the_light_environment_takes_names_from_the_requirements():
     *light, constraints = tox["light"]["deps"].split("\n")[1:]
     assert constraints == "-c constraints.txt"
     assert set(light) < {requirement.name for requirement in requirements("requirements.txt")}
-
-
-def toxfile(monkeypatch):
-    """toxfile.py, where tox itself need not be installed."""
-    for name in ("tox", "tox.plugin", "tox.tox_env", "tox.tox_env.api", "tox.tox_env.errors"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    sys.modules["tox.plugin"].impl = lambda function: function
-    sys.modules["tox.tox_env.api"].ToxEnv = object
-    sys.modules["tox.tox_env.errors"].Fail = RuntimeError
-    return types.SimpleNamespace(**runpy.run_path(str(ROOT / "toxfile.py")))
-
-
-@pytest.mark.parametrize(
-    ("job", "python", "said"),
-    [
-        ("test", (3, 11), ""),
-        ("site", (3, 13), ""),
-        (".tox", (3, 14), ""),
-        ("site", (3, 14), "tested on Python 3.11, 3.12, 3.13, not 3.14: install one of these"),
-        ("test", (3, 10), "not 3.10: install"),
-    ],
-)
-def test_a_job_starts_on_a_python_that_ci_tests(monkeypatch, job, python, said):
-    tested = jobs_of("test")["test"]["strategy"]["matrix"]["python"]
-    file = toxfile(monkeypatch)
-    assert [*file.TESTED] == tested
-    version = types.SimpleNamespace(major=python[0], minor=python[1])
-    environment = types.SimpleNamespace(
-        conf=types.SimpleNamespace(name=job),
-        base_python=types.SimpleNamespace(version_info=version),
-    )
-    expected = pytest.raises(RuntimeError, match=said) if said else contextlib.nullcontext()
-    with expected:
-        file.tox_on_install(environment, None, "", "deps")
 
 
 def test_the_citation_names_the_newest_release():
