@@ -56,7 +56,7 @@ from_archive() {
         ../venv/bin/python -m pip install tox && ../venv/bin/python -m tox run -e test -- notebooks --collect-only -q
 }
 only() { # what the page of the lesson says, in an environment that has nothing else but a kernel
-    "$(python_of 3.13)" -m venv ../venv && . ../venv/bin/activate && python -m pip install nbclient ipykernel &&
+    "$(python_of 3.13)" -m venv ../venv && . ../venv/bin/activate && python -m pip install nbclient ipykernel filelock &&
         eval "python -m $(grep -om1 'pip install [^`]*' "md/$1.md")" && python offline/lay_out.py --installed &&
         cd notebooks && HF_HUB_OFFLINE=1 jupyter execute --timeout=600 "$1.ipynb"
 }
