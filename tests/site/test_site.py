@@ -386,8 +386,8 @@ def test_headings_get_smaller_and_outputs_do_not_look_like_code(open_page):
     sizes = [float(style(heading, "fontSize")[:-2]) for heading in headings]
     assert sizes == sorted(set(sizes), reverse=True)
     assert int(style(headings[1], "fontWeight")) >= int(style(headings[2], "fontWeight"))
-    pres = [tab.locator(f".cell_{side} pre") for side in ("input", "output")]
-    assert style(pres[0], "backgroundColor") != style(pres[1], "backgroundColor")
+    blocks = [tab.locator(f".cell_{side} pre") for side in ("input", "output")]
+    assert style(blocks[0], "backgroundColor") != style(blocks[1], "backgroundColor")
 
 
 def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):
