@@ -24,6 +24,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import filelock
 import nbformat
 import pytest
 from nbformat import NotebookNode
@@ -316,13 +317,17 @@ def check(names: list[str], record: bool) -> int:
     for name in names:
         lessons.read_md(name)  # a Problem where there is none
     WORK.mkdir(parents=True, exist_ok=True)
-    environment()
-    lessons.lay_out_data()
     plugin = Plugin()
     # conftest.py asks for what the lessons need in this environment, which runs none of them.
     options = ["--noconftest", "--nbval", f"--nbval-sanitize-with={lessons.SANITIZER}"]
     notebooks = [str(lessons.notebook_path(name)) for name in names]
-    status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
+    try:
+        with filelock.FileLock(WORK / ".lock", timeout=0):
+            environment()
+            lessons.lay_out_data()
+            status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
+    except filelock.Timeout:
+        raise lessons.Problem("another run works in _build/colab: wait for it.") from None
     if record:
         figures = {name: plugin.recorded(name) for name in names}
         store({name: found for name, found in figures.items() if found})
@@ -338,11 +343,13 @@ def main() -> None:
     try:
         if arguments.renew:
             renew()
-        elif status := check(arguments.names, arguments.record):
-            print(
-                "colab: mend the lesson, or add the cell to KNOWN in tools/colab.py. A cell that "
-                "passes again leaves KNOWN."
-            )
+        else:
+            status = check(arguments.names, arguments.record)
+            if status == pytest.ExitCode.TESTS_FAILED:
+                print(
+                    "colab: mend the lesson, or add the cell to KNOWN in tools/colab.py. A cell "
+                    "that passes again leaves KNOWN."
+                )
             sys.exit(status)
     except lessons.Problem as problem:
         sys.exit(f"colab: {problem}")

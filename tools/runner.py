@@ -167,7 +167,7 @@ class Kernel:
 
 def said(error: dict) -> str:
     """An error in one line: its name, and the first line of what it says."""
-    first_line = plain(error["evalue"]).partition("\n")[0]
+    first_line = plain(error["evalue"]).partition("\n")[0].rstrip(".")
     return f"{error['ename']}: {first_line}"[:200]
 
 

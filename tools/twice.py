@@ -9,6 +9,7 @@ a GPU are left out where there is none.
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -18,12 +19,11 @@ IN_A_ROW = ("at its first run, below cells that ran twice", "when it is run agai
 ANOTHER_DAY = ("when the notebook is run again in the same folder",)
 
 
-def faults(name: str, limit: float) -> list[str]:
+def faults(name: str, limit: float) -> Iterator[str]:
     """A sentence for each cell that fails in one of its runs. Raises Problem.
 
     A cell that does not end within `limit` seconds, or whose kernel dies, ends the notebook.
     """
-    found = []
     for runs in (IN_A_ROW, ANOTHER_DAY):
         notebook = lessons.read_md(name)
         with runner.Kernel(notebook, lessons.NOTEBOOKS, limit) as kernel:
@@ -34,10 +34,9 @@ def faults(name: str, limit: float) -> list[str]:
                     for when in runs:  # noqa: B007 (the sentence below has it)
                         kernel.run(cell)
                 except runner.Failed as error:
-                    found.append(f"{name}, cell {number} fails {when}: {error}.")
+                    yield f"{name}, cell {number} fails {when}: {error}."
                     if isinstance(error, runner.Ended):
                         break
-    return found
 
 
 def main() -> None:
@@ -45,22 +44,21 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="lessons; all when none is named")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a cell (300)")
     arguments = parser.parse_args()
-    found = []
+    failed = False
     try:
         lessons.lay_out_data()
         for name in arguments.names or lessons.in_order():
-            news = faults(name, arguments.limit)
-            print(
-                "\n".join(news) or f"{name} can be run again, cell by cell and whole.", flush=True
-            )
-            found += news
+            print(name, flush=True)
+            for sentence in faults(name, arguments.limit):
+                print(f"  {sentence}", flush=True)
+                failed = True
     except lessons.Problem as problem:
         sys.exit(f"twice: {problem}")
     except KeyboardInterrupt:
         sys.exit("twice: interrupted; run it again.")
     except OSError as error:  # a full disk, a folder of somebody else
         sys.exit(f"twice: {error}: put that right and run it again.")
-    sys.exit(bool(found))
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

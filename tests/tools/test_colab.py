@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import venv
 
+import filelock
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -164,7 +165,7 @@ def test_a_lesson_runs_alone_and_is_recorded_with_what_is_known_to_differ(run):
     status, said, record = run({**GOOD, "1 / 0": ""}, known={"1 / 0": "nobody can"})
     assert status == 0 and "3 passed, 1 xfailed" in said and "nobody can" in said
     assert not (lessons.NOTEBOOKS / "data/MNIST/new").exists()
-    assert [file.name for file in colab.WORK.iterdir()] == ["tiny.ipynb"]
+    assert [file.name for file in colab.WORK.glob("[!.]*")] == ["tiny.ipynb"]
     assert record["versions"]["jax"] == colab.versions(colab.PINS.read_text())["jax"]
     figures = record["lessons"]["tiny"]
     assert (figures["passed"], figures["differ"]) == (3, {"1 / 0": "nobody can"})
@@ -190,6 +191,13 @@ def test_what_is_not_as_known_is_not_recorded(run, cells, known, counts, reason)
     status, said, record = run(cells, known)
     assert counts in said and reason in said and (status == 1 or "skipped" in counts)
     assert record["lessons"] == {}
+
+
+def test_a_second_run_at_the_same_time_is_one_sentence(run):
+    colab.WORK.mkdir()
+    waits = pytest.raises(lessons.Problem, match="another run works in _build/colab: wait for it")
+    with filelock.FileLock(colab.WORK / ".lock"), waits:
+        run({"1": ""})
 
 
 def test_an_unknown_lesson_is_one_sentence():
