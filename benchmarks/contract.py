@@ -2,7 +2,8 @@
 
 The data names itself: each example, each photograph says which one it is, whatever the pipeline
 does with it. So what is lost, repeated, mixed up or changed is found, on data of any size. The
-benchmark runs these checks before it times a lesson, and tests/lessons/test_carry_over.py with many cases.
+benchmark runs these checks before it times a lesson, and tests/lessons/test_carry_over.py with
+many cases.
 """
 
 import collections
