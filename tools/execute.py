@@ -17,13 +17,12 @@ from copy import deepcopy
 from pathlib import Path
 
 import filelock
-import nbformat
 from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 from nbval.plugin import get_sanitize_patterns
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import files, lessons, runner
+from tools import lessons, runner
 
 CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
 
@@ -124,18 +123,6 @@ def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
                 output.execution_count = number
 
 
-def store(notebook: NotebookNode, name: str) -> None:
-    """Write the whole notebook or nothing."""
-    notebook.metadata = NotebookNode(kernelspec=notebook.metadata.kernelspec)
-    for cell in lessons.code_cells(notebook):
-        for key in lessons.FOLDING:  # jupytext keeps what the cell had before
-            cell.metadata.pop(key, None)
-        cell.metadata.update(lessons.folding(cell))
-    nbformat.validate(notebook)
-    with files.replacing(lessons.notebook_path(name)) as scratch:
-        nbformat.write(notebook, scratch)
-
-
 def lock_path(name: str) -> Path:
     return lessons.NOTEBOOKS / "data" / f".{name}.lock"
 
@@ -154,7 +141,7 @@ def execute(name: str, refresh: bool) -> None:
         run(notebook, name)
         refuse_traces(notebook, name)
         settle(notebook, stored, refresh)
-        store(notebook, name)
+        lessons.store(notebook, name)
         print(f"  stored after {time.perf_counter() - start:.1f} s; now nbval", flush=True)
 
 
