@@ -13,12 +13,12 @@ KINDS = {  # what is drawn, how, and what is said of it
     "first_images_s": (
         "first version",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
-        "The pipeline that people write first is slower than the training step with {}.",
+        "What people write first is slower than the training step with {}.",
     ),
     "short_images_s": (
         "short answer",
         '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>',
-        "The lessons' short answer is faster than the training step with {}.",
+        "The short answer is faster with {}.",
     ),
     "tuned_images_s": (
         "tuned",

@@ -35,13 +35,13 @@ def drawn(results):
 
 def test_the_claim_counts_what_was_measured(results):
     assert front_page.claim(results) == (
-        "The pipeline that people write first is slower than the training step with 1 of 2. "
+        "What people write first is slower than the training step with 1 of 2. "
         "The tuned pipeline is faster with all 2 loaders."
     )
     results["lessons"]["grain"] |= {"short_images_s": [6e4]}
     results["lessons"]["pytorch_dataloader"] |= {"short_images_s": [5e4], "tuned_images_s": [5e4]}
     assert front_page.claim(results).endswith(
-        "The lessons' short answer is faster than the training step with 1 of 2. "
+        "The short answer is faster with 1 of 2. "
         "The tuned pipeline is faster with 1 of 2."
     )
 
