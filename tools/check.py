@@ -28,8 +28,6 @@ from nbformat import NotebookNode
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import install, lessons, measured
 
-LONGEST_CELL = 30  # lines
-LONGEST_MODULE = 40  # lines of a cell that writes a file: it cannot be divided
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
 # Tags of the cells that may assert: no reader copies them into a program of their own.
@@ -234,10 +232,6 @@ def check_cell(
         yield "asserts, and readers copy it: move it to a proof below"
     if found := COMMENT_OF_NBVAL.search(cell.source):
         yield f"has the comment `{found[0].strip()}`, which nbval would obey: use a tag"
-    lines = len(cell.source.splitlines())
-    most = LONGEST_MODULE if cell.source.startswith("%%writefile") else LONGEST_CELL
-    if lines > most and not holds_results(cell):
-        yield f"has {lines} lines: {most} at most"
     for line in cell.source.splitlines():
         if len(line) > WIDEST_LINE:
             yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"

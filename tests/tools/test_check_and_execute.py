@@ -82,7 +82,6 @@ def picture(notebook):
     return next(c for c in lessons.code_cells(notebook) if c.metadata.get("mystnb"))
 
 
-LONG = "\n".join(["print(1)"] * 31)
 FAULTS = {
     "no notebook": (lambda name: lessons.notebook_path(name).unlink(), "has no notebook"),
     "no md": (lambda name: lessons.md_path(name).unlink(), "has no md/"),
@@ -122,7 +121,6 @@ FAULTS = {
     ),
     "unknown tag": (edit_md("[setup]", "[setpu]"), "unknown tag setpu"),
     "unknown shared tag": (edit_md("[tuned-pipeline]", "[shared-x]"), "differ: run"),
-    "long cell": (edit_md("import hashlib", LONG), "lines: 30 at most"),
     "replaces without a word": (
         edit_md("replaces a file of that name", "writes a file"),
         "does not say that `%%writefile` replaces",
