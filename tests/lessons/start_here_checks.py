@@ -1,0 +1,159 @@
+"""What a reader copies from the first lesson, on arrays that it does not have."""
+
+import tempfile
+
+import jax
+import numpy as np
+import pandas as pd
+from copied_cells import refusal
+from flax import nnx
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+
+SIZES = {
+    "examples": st.integers(1, 200),
+    "batch_size": st.integers(1, 20),
+    "processes": st.integers(1, 4),
+    "epoch": st.integers(0, 3),
+    "seed": st.integers(0, 9),
+}
+
+
+def numbered(examples: int) -> dict[str, np.ndarray]:
+    """Arrays in whose rows stands their number."""
+    row = np.arange(examples, dtype=np.int32)
+    return {"row": row, "image": row[:, None, None] + np.zeros((2, 3), np.int32)}
+
+
+def check_epochs(names) -> None:
+    """Each epoch is full batches of other rows each time, the same on any number of processes."""
+
+    @tried(**SIZES)
+    def check(examples, batch_size, processes, epoch, seed):
+        arrays, together = numbered(examples), batch_size * processes
+        if together > examples:
+            with_too_many = {"batch_size": batch_size, "processes": processes}
+            refusal("too few", lambda: names["Batches"](arrays, **with_too_many))
+            return
+        whole = names["Batches"](arrays, together, seed)
+        parts = [names["Batches"](arrays, batch_size, seed, p, processes) for p in range(processes)]
+        assert whole.steps == examples // together, "another number of steps in an epoch"
+        steps = range(epoch * whole.steps, (epoch + 1) * whole.steps)
+        seen = [whole[step] for step in steps]
+        rows = np.concatenate([batch["row"] for batch in seen])
+        assert len(rows) == len(set(rows)) == whole.steps * together, "rows twice in an epoch"
+        for step, batch in zip(steps, seen, strict=True):
+            split = [part[step] for part in parts]
+            assert all(len(part["row"]) == batch_size for part in split), "not batch_size rows"
+            joined = jax.tree.map(lambda *found: np.concatenate(found), *split)
+            assert jax.tree.all(jax.tree.map(np.array_equal, joined, batch)), "processes differ"
+            images = batch["row"][:, None, None] + np.zeros((2, 3))
+            assert np.array_equal(batch["image"], images), "the columns are shuffled apart"
+
+    check()
+
+
+def check_orders(names) -> None:
+    """The order follows from the seed and the epoch, and from nothing else."""
+    orders = {
+        (seed, epoch): tuple(names["Batches"](numbered(50), 50, seed)[epoch]["row"])
+        for seed in (0, 1)
+        for epoch in (0, 1)
+    }
+    assert len(set(orders.values())) == 4, "two epochs or two seeds have the same order"
+    again = names["Batches"](numbered(50), 50, 1)
+    back = [tuple(again[epoch]["row"]) for epoch in (1, 0, 1)]
+    assert back == [orders[1, epoch] for epoch in (1, 0, 1)], "an epoch has two orders"
+
+
+def check_layouts(names) -> None:
+    """Whatever their layout in memory, arrays of numbers come as they are, in one piece."""
+    plain = np.arange(24, dtype=np.float32).reshape(6, 4)
+    for kind, array in {
+        "Fortran": np.asfortranarray(plain),
+        "a transposed view": np.ascontiguousarray(plain.T).T,
+        "every second row": np.repeat(plain, 2, axis=0)[::2],
+        "big-endian": plain.astype(">f4"),
+        "64 bits": plain.astype(np.float64),
+        "a table": pd.DataFrame(plain),
+        "integers": plain.astype(np.int64),
+        "bfloat16": plain.astype(jax.numpy.bfloat16),
+    }.items():
+        batches = names["Batches"]([array], 6)
+        [column], [found] = batches.arrays, batches[0]
+        assert column.flags.c_contiguous, f"{kind}: not in one piece of memory"
+        assert np.array_equal(found, plain[batches.rows(0)]), f"{kind}: other values"
+        assert jax.device_put(found).dtype == found.dtype, f"{kind}: JAX changes the dtype"
+
+
+def check_refusals(names) -> None:
+    """What JAX would change without an error, and what is no batch, is refused by a sentence."""
+    good = np.arange(8)
+    for said, arrays, more in (
+        ("a list", {"x": [1, 2, 3]}, {}),
+        ("text", np.array(["a", "b"]), {}),
+        ("objects", np.array([1, None]), {}),
+        ("times", np.zeros(3, "M8[s]"), {}),
+        ("a mask", np.ma.masked_equal(good, 3), {}),
+        ("integers of 33 bits", good + 2**33, {}),
+        ("unsigned integers of 33 bits", good.astype(np.uint64) + 2**33, {}),
+        ("two lengths", (good, good[:-1]), {}),
+        ("nothing", {}, {}),
+        ("no batch", good, {"batch_size": 9}),
+        ("no rows", good, {"batch_size": 0}),
+        ("a process too many", good, {"process": 2, "processes": 2}),
+        ("a process before the first", good, {"process": -1, "processes": 2}),
+    ):
+        options = {"batch_size": 2} | more
+        refusal(said, lambda arrays=arrays, options=options: names["Batches"](arrays, **options))
+    batches = names["Batches"](good, 2)
+    refusal("a step before the first", lambda: batches[-1])
+    refusal("half a step", lambda: batches[0.5], TypeError)
+    for said, labels in (
+        ("-1", np.array([0, -1])),
+        ("a column", np.array([[0], [1]])),
+        ("floats", np.array([0.0, 1.0])),
+        ("text", np.array(["cat", "dog"])),
+    ):
+        refusal(f"labels: {said}", lambda labels=labels: names["count_classes"](labels))
+    assert names["count_classes"](np.array([0, 4, 2], np.uint8)) == 5
+
+
+class Scores(nnx.Module):
+    """A model whose scores are the images themselves."""
+
+    def __call__(self, images):
+        return images
+
+
+def check_accuracy(names) -> None:
+    """Each row counts once, whatever is left for the last batch."""
+    random = np.random.default_rng(0)
+    for examples in (1, 9, 10, 11, 25):
+        arrays = {
+            "image": random.random((examples, 3)),
+            "label": random.integers(0, 3, examples),
+        }
+        right = (arrays["image"].argmax(axis=1) == arrays["label"]).mean()
+        found = names["accuracy"](Scores(), arrays, batch_size=10)
+        assert np.isclose(found, right), f"of {examples} rows {found} are right, not {right}"
+
+
+def check_going_on(names) -> None:
+    """A run that goes on ends with the parameters of one that was never stopped."""
+    random = np.random.default_rng(0)
+    arrays = {
+        "image": random.integers(0, 255, (40, 9, 5, 3), dtype=np.uint8),
+        "label": np.arange(40) % 7,
+    }
+    batches, train_for = names["Batches"](arrays, 16), names["train_for"]
+    with tempfile.TemporaryDirectory() as folder:
+        whole = train_for(f"{folder}/whole", batches, 23)
+        train_for(f"{folder}/parts", batches, 13)
+        parts = train_for(f"{folder}/parts", batches, 23)
+        for one, other in zip(
+            jax.tree.leaves(nnx.state(whole)), jax.tree.leaves(nnx.state(parts)), strict=True
+        ):
+            assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
+        others = names["Batches"](arrays, 20)
+        refusal("another batch size", lambda: train_for(f"{folder}/parts", others, 30))
