@@ -1,4 +1,4 @@
-"""Start a lesson from the template, which holds to the contract and runs as it stands.
+"""Start a lesson and its depth from the templates, which hold to the contract and run as they stand.
 
 tox run -e new -- NAME
 """
@@ -10,23 +10,31 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import check, lessons
 
-TEMPLATE = Path(__file__).with_name("lesson_template.md")
+TEMPLATES = {
+    "{name}": Path(__file__).with_name("lesson_template.md"),
+    "{name}_in_depth": Path(__file__).with_name("depth_template.md"),
+}
 
 
-def new(name: str) -> None:
-    """Write md/NAME.md. Raises lessons.Problem for a bad name or one that is taken."""
+def new(name: str) -> list[str]:
+    """Write md/NAME.md and md/NAME_in_depth.md. Returns their names.
+
+    Raises lessons.Problem for a bad name or one that is taken.
+    """
     if not (name.isidentifier() and name.islower() and name.isascii()):
         raise lessons.Problem(
             f"{name!r} cannot name a lesson: use a-z, 0-9 and _, as in my_loader."
         )
-    if name in lessons.names():
-        raise lessons.Problem(f"the lesson {name} exists already: choose another name.")
-    text = check.with_copied_cells(
-        name, TEMPLATE.read_text().replace("LESSON", name.replace("_", " "))
-    )
-    with lessons.md_path(name).open("x") as file:
-        file.write(text)
-    check.fix(name)
+    made = [form.format(name=name) for form in TEMPLATES]
+    for taken in set(made).intersection(lessons.names()):
+        raise lessons.Problem(f"the lesson {taken} exists already: choose another name.")
+    for page, template in zip(made, TEMPLATES.values(), strict=True):
+        text = template.read_text().replace("LESSON", name.replace("_", " "))
+        text = check.with_copied_cells(page, text.replace("NAME", name))
+        with lessons.md_path(page).open("x") as file:
+            file.write(text)
+        check.fix(page)
+    return made
 
 
 def main() -> None:
@@ -34,12 +42,12 @@ def main() -> None:
     parser.add_argument("name", metavar="NAME", help="the name of its files, as in my_loader")
     name = parser.parse_args().name
     try:
-        new(name)
+        made = new(name)
     except lessons.Problem as problem:
         sys.exit(f"new: {problem}")
-    print(f"md/{name}.md is there and runs. Next:")
-    print(f"  1. edit it, then `tox run -e execute -- {name}`")
-    print("  2. give it an entry in lessons.toml")
+    print(f"{' and '.join(f'md/{page}.md' for page in made)} are there and run. Next:")
+    print(f"  1. edit them, then `tox run -e execute -- {' '.join(made)}`")
+    print(f"  2. give {name} an entry in lessons.toml; its depth needs none")
     print("  3. `tox run -e check -- --fix`")
 
 
