@@ -1,4 +1,4 @@
-"""Start a lesson and its depth from the templates, which hold to the contract and run as they stand.
+"""Start a lesson and its depth from templates, which hold to the contract and run as they stand.
 
 tox run -e new -- NAME
 """

@@ -41,8 +41,7 @@ def test_the_claim_counts_what_was_measured(results):
     results["lessons"]["grain"] |= {"short_images_s": [6e4]}
     results["lessons"]["pytorch_dataloader"] |= {"short_images_s": [5e4], "tuned_images_s": [5e4]}
     assert front_page.claim(results).endswith(
-        "The short answer is faster with 1 of 2. "
-        "The tuned pipeline is faster with 1 of 2."
+        "The short answer is faster with 1 of 2. The tuned pipeline is faster with 1 of 2."
     )
 
 
