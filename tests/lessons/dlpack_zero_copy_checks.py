@@ -363,3 +363,30 @@ def array_arrives(names, dtype, shape, transposed, copy) -> None:
     if copy and size:
         tensor.untyped_storage().fill_(1)
         assert np.asarray(array).tobytes() == expected.tobytes(), "a write changes the array."
+
+
+BROKEN = [
+    ("check_to_jax", ".resolve_neg()", "", "wrong values"),
+    ("check_to_jax", ".resolve_conj()", "", "raises BufferError"),
+    ("check_to_jax", ".resolve_neg())", ".resolve_neg().contiguous())", "an unexplained copy"),
+    ("check_to_jax", "in_place and tensor.numel() > 0", "in_place", "shared=True, and the memory"),
+    (
+        "check_to_torch",
+        "copy=copy or None",
+        "copy=None",
+        "shared=False, and the memory is the same",
+    ),
+    ("check_later_writes", "return narrow", "return tensor", "int64: a later write|raises"),
+    ("check_devices", "device_put(np.asarray(array))", "device_put(array)", "not free on"),
+    ("check_gradients", "to_torch(result, copy=True)", "to_torch(result)", "gradients differ"),
+    ("check_gradients", ".conj_physical()", "", "of torch.complex64: the gradients differ"),
+    ("check_gradients", "context.saved_tensors", "context", "changed before `backward`"),
+    ("check_inputs", "if not torch.equal(", "if 0 and torch.equal(", "no int32: goes through"),
+    ("check_inputs", "if (count := len(array.devices())) > 1:", "if False:", "does not say how"),
+    (
+        "check_inputs",
+        "not isinstance(tensor, torch.Tensor)",
+        "False",
+        "list: raises AttributeError",
+    ),
+]

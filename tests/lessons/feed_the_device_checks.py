@@ -271,3 +271,29 @@ def first_within(seconds: float, stream) -> str | None:
 
 def batched(items: list, count: int) -> list[list]:
     return [items[start : start + count] for start in range(0, len(items), count)]
+
+
+BROKEN = [
+    ("check_stream", "seed, *part", "0, *part", "have the same order"),
+    (
+        "check_measures",
+        'raise ValueError(f"Too few',
+        'return print(f"Too few',
+        "goes through|raises",
+    ),
+    ("check_limit", "near=1.2", "near=2", "not limited by 'turns'"),
+    ("check_limit", "5_000 * kernels", "5_000", "joined over a gap"),
+    ("check_lanes", 'event.name.startswith("Memcpy")', "False", "is in the lane compute"),
+    ("check_short_steps", '"ThunkExecutor" in event.name or', '"no" in line and', "steps are 0"),
+    (
+        "check_stacks",
+        "islice(batches, count)):",
+        "islice(batches, count)) * 2:",
+        "stacks of|changed",
+    ),
+    ("check_stacks", "if len(shapes) > 1:", "if False:", "stacked says"),
+    ("check_training", "*batch, rate", "images[0], labels[0], rate", "otherwise"),
+    ("check_bounded", "jax.device_get(list(waiting))", "[]", "are the losses"),
+    ("check_threads", "except BaseException", "except Exception", "does not arrive"),
+    ("check_threads", "queue.Queue(ahead)", "queue.Queue()", "ahead"),
+]

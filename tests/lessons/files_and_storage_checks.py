@@ -456,3 +456,57 @@ def check_inputs(names) -> None:
     opened = Parquet(store, "p")
     obstore.delete(store, "p/00000.parquet")
     refusal("an object that is gone", lambda: opened.read(0), FileNotFoundError)
+
+
+BROKEN = [
+    (
+        "check_rows",
+        "column[whole:].copy()",
+        "column[max(whole - 1, 0) :].copy()",
+        "twice|not share",
+    ),
+    ("check_rows", "chosen[max(begin - low, 0) :]", "chosen", "do not share"),
+    ("check_rows", "range(process * share, (process + 1) * share)", "range(share)", "not share"),
+    ("check_order", "seed, epoch, 1, lane, group)", "seed, 0, 1, lane, group)", "rows of a group"),
+    ("check_order", "seed, epoch, 1, lane, group)", "seed, epoch, 0)", "shuffled alike"),
+    ("check_order", "SeedSequence(seed, spawn_key=key)", "SeedSequence((seed, *key))", "seed 2"),
+    ("check_shards", 'about[b"dtype"].decode()', "np.uint8", "is not what was written|raises"),
+    ("check_kinds", 'elif kind in "SU":', "elif False:", "text: .* came back"),
+    (
+        "check_large_footer",
+        "return footer_of(store, file, fetch, needed)",
+        "pass",
+        "check_large_footer",
+    ),
+    ("check_empty_groups", "filter(len, map(as_table, groups))", "map(as_table, groups)", "groups"),
+    ("check_writers", ', mode="create"', "", "a second writer: overwrites"),
+    ("check_own_files", "if flat.null_count:", "if column.null_count:", "in a list: goes through"),
+    ("check_own_files", "schema.equals(first, True)", "True", "goes through"),
+    (
+        "check_requests",
+        "min(starts), max(ends)",
+        'min(starts), file["size"]',
+        "more than the group",
+    ),
+    ("check_requests", "if etag else {}", "if False else {}", "goes through"),
+    ("check_version", 'f["e_tag"], n]', 'f["size"], n]', "written anew changes nothing"),
+    ("check_copies", 'or file.stat().st_size != found["size"]', "", "differs"),
+    ("check_copies", "if not file.exists() or", "if True or", "copied again"),
+    ("check_killed_copy", "partial.unlink(missing_ok=True)", "pass", "its part stays"),
+    (
+        "check_killed_copy",
+        ".{file.name}.{uuid.uuid4().hex}",
+        ".{os.getpid()}-{file.name}",
+        "its rest|check_killed_copy raises",
+    ),
+    ("check_without_etag", ' if found["e_tag"] else None', "", "check_without_etag raises"),
+    (
+        "check_object_gone",
+        "with ThreadPoolExecutor(at_once) as threads:",
+        "with explained(prefix), ThreadPoolExecutor(at_once) as threads:",
+        "its name is not said",
+    ),
+    ("check_forms", '{number:06}{suffix}"', '{Path(name).stem}{suffix}"', "the tar holds"),
+    ("check_inputs", "if seed is None or min(seed, start) < 0:", "if False:", "goes through"),
+    ("check_inputs", " or np.ma.isMaskedArray(array)", "", "a masked array: goes through"),
+]
