@@ -314,7 +314,7 @@ def lay_out_data() -> None:
             f"{NOTEBOOKS} cannot be written to, and lessons write files beside themselves: "
             "run them in a clone of your own."
         )
-    command = [sys.executable, str(ROOT / "offline" / "lay_out.py"), "--installed"]
+    command = [sys.executable, str(ROOT / "offline" / "lay_out.py")]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise Problem(done.stderr.strip())
