@@ -55,13 +55,13 @@ def test_a_section_names_those_of_the_other_loaders_and_not_itself():
 
 def test_each_section_of_a_question_gets_the_line_once():
     for name, sections in navigation.loaders().items():
-        shown = site_pages.with_others(lessons.notebook_path(name).read_text(), name)
-        assert shown.count("Also with: ") == len(sections) - 1  # but its title
+        notebook = lessons.read_notebook(name)
+        site_pages.link_to_others(notebook, name)
+        assert nbformat.writes(notebook).count("Also with: ") == len(sections) - 1  # but its title
 
 
 def test_a_depth_stands_below_its_lesson_in_every_list(repository):
     assert lessons.depth_of("grain") == "" == navigation.tree_of("grain")
-    assert site_pages.with_depth("unread", "grain") == "unread"
     text = lessons.md_path("grain").read_text().replace("# Feed JAX from Grain", "# Grain in depth")
     lessons.md_path("grain_in_depth").write_text(text)
     shutil.copy(lessons.notebook_path("grain"), lessons.notebook_path("grain_in_depth"))
@@ -69,8 +69,9 @@ def test_a_depth_stands_below_its_lesson_in_every_list(repository):
     assert order[order.index("grain") + 1] == "grain_in_depth"
     assert lessons.depth_of("grain_in_depth") == ""
     assert "\ngrain_in_depth\n" in navigation.tree_of("grain")
-    shown = site_pages.with_depth(lessons.notebook_path("grain").read_text(), "grain")
-    assert navigation.tree_of("grain") in nbformat.reads(shown, as_version=4).cells[-1].source
+    notebook = lessons.read_notebook("grain")
+    site_pages.add_depth(notebook, "grain")
+    assert notebook.cells[-1].source == navigation.tree_of("grain")
     assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in check.readme_table()
     assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in navigation.tables(
         dict.fromkeys(lessons.listed(), 5)

@@ -144,14 +144,13 @@ def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", lessons.names())
 def test_the_line_stands_below_the_box_and_all_else_stays_as_it_is(name):
-    stored = json.loads(lessons.notebook_path(name).read_text())
-    shown = json.loads(site_pages.with_line(json.dumps(stored), name))
-    first, line = shown["cells"][0]["source"], site_pages.line(name)
-    before, after = first.split(f"\n\n{line}\n\n")
+    stored, shown = lessons.read_notebook(name), lessons.read_notebook(name)
+    site_pages.add_line(shown, name)
+    before, after = shown.cells[0].source.split(f"\n\n{site_pages.line(name)}\n\n")
     box = before.split("\n\n")[-1]
     assert box.startswith("> **What you will learn.**") and "> **Hardware.**" in box
-    assert f"{before}\n\n{after}".strip() == "".join(stored["cells"][0]["source"]).strip()
-    assert shown["cells"][1:] == stored["cells"][1:]
+    assert f"{before}\n\n{after}".strip() == stored.cells[0].source.strip()
+    assert shown.cells[1:] == stored.cells[1:]
 
 
 @pytest.fixture
@@ -159,9 +158,10 @@ def shown(tiny):
     """Store the cells as the tiny lesson, and give them as the site folds them."""
 
     def show(*cells):
-        tiny.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[*cells])))
-        folded = site_pages.with_folds(tiny.read_text(), "tiny")
-        return nbformat.reads(folded, as_version=4).cells
+        nbformat.write(nbformat.v4.new_notebook(cells=[*cells]), tiny)
+        notebook = lessons.read_notebook("tiny")
+        site_pages.fold_cells(notebook, "tiny")
+        return notebook.cells
 
     return show
 
@@ -202,7 +202,7 @@ def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(
     assert ("holds" in proof.metadata.tags) == said[0].startswith("✓")
     assert proof.source == "assert 1" and "hide-cell" in proof.metadata.tags
     assert prompts([solution, plain]) == ["Show the solution", None]
-    assert solution.metadata.mystnb.code_prompt_hide == "Hide the solution"
+    assert solution.metadata.mystnb["code_prompt_hide"] == "Hide the solution"
     assert solution.source == "print(2)"
 
 
