@@ -38,7 +38,7 @@ import filelock
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.problem import Problem
+from tools.problem import Problem, told
 
 HERE = Path(__file__).resolve().parent
 MNIST = HERE / "mnist"
@@ -271,14 +271,8 @@ def main() -> None:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # or newer CPUs make TensorFlow log
     packages = {name: layout.package for name, layout in LAYOUTS.items()}
-    try:
+    with told("lay_out"):
         lay_out([n for n, p in packages.items() if not p or importlib.util.find_spec(p)], data)
-    except Problem as problem:
-        sys.exit(f"lay_out: {problem}")
-    except OSError as error:  # a full disk, a folder of somebody else
-        sys.exit(f"lay_out: {error}: free some space, or choose another folder with --data.")
-    except KeyboardInterrupt:
-        sys.exit("lay_out: interrupted; run it again to finish.")
 
 
 if __name__ == "__main__":
