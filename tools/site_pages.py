@@ -315,13 +315,6 @@ def checked() -> Iterator[str]:
         machines.setdefault(machine, {})[python] = run
     for machine, of_pythons in machines.items():
         yield f"## {machine}"
-        if not any(
-            figures["digest"] == digests.get(name)
-            for run in of_pythons.values()
-            for name, figures in run.items()
-        ):
-            yield earlier(of_pythons)
-            continue
         yield (
             "How many cells passed, in how many seconds, and when. "
             f"Cells that need a GPU {'are skipped' if 'no GPU' in machine else 'run too'}."
@@ -349,16 +342,6 @@ def checked() -> Iterator[str]:
             "No run on a GPU is recorded yet. Cells that need one have no output; "
             "everything else on the pages holds without one."
         )
-
-
-def earlier(of_pythons: dict[str, dict]) -> str:
-    """What is left to say of a machine where no lesson ran in its present form."""
-    dates = sorted(figures["date"] for run in of_pythons.values() for figures in run.values())
-    count = len({name for run in of_pythons.values() for name in run})
-    return (
-        f"Earlier versions of {count} lessons passed with {' and '.join(of_pythons)}, "
-        f"the last of them on {date(dates[-1])}."
-    )
 
 
 def date(day: str) -> str:
