@@ -35,19 +35,8 @@ BROKEN = [
         "check_texts",
         "len(tokens), batch_size, seed, start",
         "len(tokens), batch_size, seed",
-        "not the rest",
+        "rest",
     ),
-    (
-        "check_shards",
-        "stream.set_epoch(epoch)",
-        "stream.set_epoch(0)",
-        "epochs 3 and 4 have the same",
-    ),
-    ("check_shards", "shuffle(seed=seed, **one)", "shuffle(seed=0, **one)", "seeds 0 and 1"),
-    (
-        "check_shards",
-        'state["epoch"] != epoch',
-        "False",
-        "a state of epoch 3 in epoch 4: goes through",
-    ),
+    ("check_shards", "stream.set_epoch(epoch)", "stream.set_epoch(0)", "epochs 3 and 4 have the"),
+    ("check_shards", 'state["epoch"] != epoch', "False", "a state of epoch 3 in epoch 4: goes"),
 ]
