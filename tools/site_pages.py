@@ -81,7 +81,9 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
             "code": ten_lines(),
             "runs": in_one_line(),
             "sections": "\n".join(navigation.questions()),
-            "lessons": navigation.tables(minutes()),
+            "lessons": navigation.tables(
+                {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
+            ),
             "navigation": navigation.trees(),
             "colab": colab("notebooks"),
         }.items():
@@ -215,11 +217,6 @@ def add_depth(notebook: NotebookNode, name: str) -> None:
     """Put the depth of the lesson, if it has one, below it in the sidebar."""
     if tree := navigation.tree_of(name):
         notebook.cells.append(nbformat.v4.new_markdown_cell(tree))
-
-
-def minutes() -> dict[str, int]:
-    """How long it takes to read each lesson."""
-    return {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
 
 
 def label(cell: NotebookNode, title: str, opened: str) -> None:

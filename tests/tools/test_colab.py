@@ -41,9 +41,7 @@ def test_versions_are_read_from_pins_and_from_the_addresses_of_wheels():
     }
 
 
-@pytest.fixture
-def published(tmp_path, monkeypatch):
-    """A repository that publishes versions."""
+def test_renewing_writes_what_lessons_need_of_what_is_published(tmp_path, monkeypatch):
     folder = tmp_path / "backend-info"
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", folder]
     subprocess.run(["git", "init", "--quiet", folder], check=True)
@@ -54,10 +52,6 @@ def published(tmp_path, monkeypatch):
     subprocess.run([*git, "commit", "--quiet", "--message", "x"], check=True, env=date)
     monkeypatch.setattr(colab, "PUBLISHED", str(folder))
     monkeypatch.setattr(colab, "PINS", tmp_path / "colab.txt")
-
-
-@pytest.mark.usefixtures("published")
-def test_renewing_writes_what_lessons_need_of_what_is_published(monkeypatch):
     # What uv adds without a pin is not in Colab.
     resolves = "print('jax==0.9.1\\nnew==1\\ntensorflow-datasets==4.9.10')"
     monkeypatch.setattr(colab, "UV", (sys.executable, "-c", resolves))

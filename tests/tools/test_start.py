@@ -20,16 +20,11 @@ BACKEND = "def default_backend(): return 'cpu'\n"
 # The README's lines --------------------------------------------------------------------------
 
 
-def commands_of_the_readme() -> list[str]:
-    return re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[
-        1
-    ].splitlines()
-
-
 def test_ci_types_the_lines_of_the_readme_first_with_the_path_as_it_found_it():
     script = (ROOT / ".ci/run").read_text().splitlines()
     does = [line for line in script if line.strip() and not line.startswith("#")]
-    typed = commands_of_the_readme()
+    readme = (ROOT / "README.md").read_text()
+    typed = re.search(r"```sh\n(.*?)```", readme, re.DOTALL)[1].splitlines()
     assert typed == [
         "python -m pip install tox && python -m tox run -e site",
         "python -m tox run -e test",
