@@ -312,6 +312,14 @@ def checked() -> Iterator[str]:
         machines.setdefault(machine, {})[python] = run
     for machine, of_pythons in machines.items():
         yield f"## {machine}"
+        found = [item for run in of_pythons.values() for item in run.items()]
+        if not any(figures["digest"] == digests.get(name) for name, figures in found):
+            last = date(max(figures["date"] for _, figures in found))
+            yield (
+                f"Earlier versions of {len(dict(found))} lessons passed with "
+                f"{' and '.join(of_pythons)}, the last of them on {last}."
+            )
+            continue
         yield (
             "How many cells passed, in how many seconds, and when. "
             f"Cells that need a GPU {'are skipped' if 'no GPU' in machine else 'run too'}."

@@ -82,6 +82,9 @@ def test_a_lesson_says_where_it_passed_and_whether_it_changed_since(recorded):
     changed = figures("grain", digest="of another notebook")
     recorded((*machine, changed))
     assert "on 2026-11-22, before its last change: 5 cells" in site_pages.line("grain")
+    tables = "\n".join(site_pages.checked())
+    assert "of 1 lessons passed with Python 3.11, the last of them on <time>2026-11-22" in tables
+    recorded((*machine, changed | figures("pytorch_dataloader")))
     assert "2026-11-22</time>, changed since |" in "\n".join(site_pages.checked())
 
     older = figures("grain", date="2026-11-01")  # what holds for the page comes first
