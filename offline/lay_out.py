@@ -1,8 +1,9 @@
 """Lay out the embedded data where each library looks for it before it downloads.
 
-    python offline/lay_out.py [--data notebooks/data] [--installed] [LAYOUT ...]
+    python offline/lay_out.py [--data notebooks/data]
 
-Afterwards these calls find the dataset below `data/` and need no network:
+Afterwards these calls find the dataset below `data/` and need no network, as far as their library
+is installed here:
 
     torchvision.datasets.MNIST("data", download=True)
     tfds.load("mnist", data_dir="data")
@@ -23,12 +24,13 @@ import gzip
 import hashlib
 import importlib.util
 import io
+import itertools
 import os
 import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +38,7 @@ import filelock
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.problem import INSTALL, Problem
+from tools.problem import Problem, told
 
 HERE = Path(__file__).resolve().parent
 MNIST = HERE / "mnist"
@@ -87,12 +89,6 @@ IDX_FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-IDX_BYTES = {
-    "train-images-idx3-ubyte": 16 + 60_000 * 784,
-    "train-labels-idx1-ubyte": 8 + 60_000,
-    "t10k-images-idx3-ubyte": 16 + 10_000 * 784,
-    "t10k-labels-idx1-ubyte": 8 + 10_000,
-}
 
 
 def read_split(split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +122,7 @@ def examples(split: str) -> list[tuple[bytes, int]]:
 def write_torchvision(data: Path) -> None:
     raw = data / "MNIST" / "raw"
     raw.mkdir(parents=True)
-    for name in IDX_BYTES:
+    for name in itertools.chain(*IDX_FILES.values()):
         (raw / name).write_bytes(read_embedded(name))
 
 
@@ -191,46 +187,29 @@ def write_shakespeare(data: Path) -> None:
         (folder / name).write_bytes(text)
 
 
-# Whether a folder is whole, also one that a download of the library made ------------------------
-
-
-def has_info(folder: Path) -> bool:
-    """TFDS and Hugging Face write this file last."""
-    return (folder / "dataset_info.json").is_file()
-
-
-def has_idx_files(folder: Path) -> bool:
-    files = {file.name: file.stat().st_size for file in folder.iterdir()}
-    return IDX_BYTES.items() <= files.items()
-
-
-def has_texts(folder: Path) -> bool:
-    """Any text: readers put their own there."""
-    return any(folder.glob("*.txt"))
-
-
 class Layout(NamedTuple):
     path: Path  # below the data folder; renamed into place as one
     package: str | None  # what has to be installed to write it
     write: Callable[[Path], None]
-    is_whole: Callable[[Path], bool]
+    last: str  # what is there once it is whole, also where a download of the library made it
 
 
 HUB = Path("ylecun___mnist/mnist/0.0.0", HUB_COMMIT)
 RECORDS = Path("array_record/mnist/3.0.1")
+INFO = "dataset_info.json"
 LAYOUTS = {
-    "torchvision": Layout(Path("MNIST/raw"), None, write_torchvision, has_idx_files),
-    "shakespeare": Layout(Path("shakespeare"), None, write_shakespeare, has_texts),
-    "huggingface": Layout(HUB, "datasets", write_huggingface, has_info),
-    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", write_tfds, has_info),
-    "array_record": Layout(RECORDS, "tensorflow_datasets", write_array_record, has_info),
+    "torchvision": Layout(Path("MNIST/raw"), None, write_torchvision, "t10k-labels-idx1-ubyte"),
+    "shakespeare": Layout(Path("shakespeare"), None, write_shakespeare, "*.txt"),  # or your own
+    "huggingface": Layout(HUB, "datasets", write_huggingface, INFO),
+    "tfds": Layout(Path("mnist/3.0.1"), "tensorflow_datasets", write_tfds, INFO),
+    "array_record": Layout(RECORDS, "tensorflow_datasets", write_array_record, INFO),
 }
 
 
 # Laying out ----------------------------------------------------------------------------------
 
 
-def find_missing(names: list[str], data: Path) -> list[str]:
+def find_missing(names: Iterable[str], data: Path) -> list[str]:
     """The layouts of these that have to be written.
 
     Raises Problem for a folder that is there and not whole: it may be a download of somebody's that
@@ -241,7 +220,7 @@ def find_missing(names: list[str], data: Path) -> list[str]:
         folder = data / LAYOUTS[name].path
         if not folder.exists() or not any(folder.iterdir()):
             missing.append(name)
-        elif not LAYOUTS[name].is_whole(folder):
+        elif not any(folder.glob(LAYOUTS[name].last)):
             raise Problem(
                 f"{folder} is damaged, or holds a download that was interrupted: "
                 "move it away or delete it, then run this again."
@@ -262,18 +241,22 @@ def write_one(name: str, data: Path) -> None:
         (Path(scratch) / layout.path).rename(target)
 
 
-def wait_for(lock: filelock.FileLock, data: Path) -> None:
-    """Get the lock, which the system gives back for whoever is killed.
+def lay_out(names: Iterable[str], data: Path) -> None:
+    """Write the named layouts that are not below `data` yet. Raises Problem and OSError.
 
-    Raises Problem when another run keeps it, and OSError when the folder cannot be written.
+    The system takes the lock from whoever is killed.
     """
+    if not find_missing(names, data):  # needs no lock, so it works in a read-only checkout too
+        return
     data.mkdir(parents=True, exist_ok=True)
     try:
-        with contextlib.suppress(filelock.Timeout):
-            lock.acquire(timeout=0)
-            return
-        print(f"waiting for another run that lays out {data}", flush=True)
-        lock.acquire(timeout=WAIT_S)
+        with filelock.FileLock(data / ".lay_out.lock", timeout=WAIT_S):
+            for leftover in data.glob(".lay_out-*"):  # of a run that was killed
+                shutil.rmtree(leftover)
+            missing = find_missing(names, data)
+            for number, name in enumerate(missing, start=1):
+                print(f"laying out in {data}: {number} of {len(missing)}, {name}", flush=True)
+                write_one(name, data)
     except filelock.Timeout as error:
         raise Problem(
             f"another run has been laying out {data} for {WAIT_S} s: "
@@ -281,57 +264,15 @@ def wait_for(lock: filelock.FileLock, data: Path) -> None:
         ) from error
 
 
-def lay_out(names: list[str], data: Path) -> None:
-    """Write the named layouts that are not below `data` yet. Raises Problem and OSError."""
-    if not find_missing(names, data):  # needs no lock, so it works in a read-only checkout too
-        return
-    lock = filelock.FileLock(data / ".lay_out.lock")
-    wait_for(lock, data)
-    try:
-        for leftover in data.glob(".lay_out-*"):  # of a run that was killed
-            shutil.rmtree(leftover)
-        missing = find_missing(names, data)
-        for number, name in enumerate(missing, start=1):
-            print(f"laying out in {data}: {number} of {len(missing)}, {name}", flush=True)
-            write_one(name, data)
-    finally:
-        lock.release()
-
-
-def names_to_write(names: list[str], installed: bool) -> list[str]:
-    """The chosen layouts, or all, of the libraries that are installed.
-
-    Raises Problem where a library is not installed, unless `installed` passes over it.
-    """
-    chosen = names or list(LAYOUTS)
-    needed = {name: LAYOUTS[name].package for name in chosen}
-    absent = {p for p in needed.values() if p and not importlib.util.find_spec(p)}
-    if absent and not installed:
-        packages = " and ".join(sorted(absent)).replace("_", "-")
-        raise Problem(f"{packages} must be installed first: {INSTALL}.")
-    return [name for name in chosen if needed[name] not in absent]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("layouts", nargs="*", metavar="LAYOUT", help=", ".join(LAYOUTS))
     parser.add_argument("--data", type=Path, default=HERE.parent / "notebooks" / "data")
-    parser.add_argument(
-        "--installed", action="store_true", help="pass over libraries that are not installed"
-    )
-    arguments = parser.parse_args()
-    if unknown := set(arguments.layouts) - set(LAYOUTS):
-        parser.error(f"unknown layout {', '.join(unknown)}: choose from {', '.join(LAYOUTS)}")
+    data = parser.parse_args().data
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # or newer CPUs make TensorFlow log
-    try:
-        lay_out(names_to_write(arguments.layouts, arguments.installed), arguments.data)
-    except Problem as problem:
-        sys.exit(f"lay_out: {problem}")
-    except OSError as error:  # a full disk, a folder of somebody else
-        sys.exit(f"lay_out: {error}: free some space, or choose another folder with --data.")
-    except KeyboardInterrupt:
-        sys.exit("lay_out: interrupted; run it again to finish.")
+    packages = {name: layout.package for name, layout in LAYOUTS.items()}
+    with told("lay_out"):
+        lay_out([n for n, p in packages.items() if not p or importlib.util.find_spec(p)], data)
 
 
 if __name__ == "__main__":

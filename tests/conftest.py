@@ -1,4 +1,4 @@
-"""A copy of the repository to damage, a browser, and the mounts that stand for bad disks."""
+"""A copy of the repository to damage, a browser, and a mount that is small."""
 
 import contextlib
 import os
@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import psutil
@@ -36,7 +35,7 @@ def repository(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def workshop(repository, data) -> Path:
-    """The copy, with the data beside its notebooks, but with locks of its own."""
+    """The copy, with the data beside its notebooks."""
     (repository / "notebooks/data").mkdir()
     for folder in data.iterdir():
         if folder.is_dir():
@@ -69,15 +68,8 @@ class InTerminal(subprocess.Popen):
     """A process that a terminal started."""
 
     def wait_until_it_says(self, words: str) -> None:
-        alarm = threading.Timer(TIMEOUT_S, self.end)
-        alarm.start()
-        try:
-            for line in self.stdout:
-                if words in line:
-                    return
-        finally:
-            alarm.cancel()
-        pytest.fail(f"It never said “{words}”, but {self.communicate()[1]}")
+        if not any(words in line for line in self.stdout):
+            pytest.fail(f"It never said “{words}”, but {self.communicate()[1]}")
 
     def end(self) -> None:
         """Kill it and all that it started, whatever became of it."""
@@ -142,17 +134,13 @@ def browser():
 
 @pytest.fixture
 def mounted():
-    """The prefix of a command that sees `folder` mounted in its own way, as on a bad disk.
+    """The prefix of a command that sees `folder` mounted in its own way, such as smaller."""
 
-    `first` runs before the command and `meanwhile` beside it, in a shell where `$0` is the folder.
-    """
-
-    def prefix(mount: str, folder: Path, first: str = "true", meanwhile: str = "true"):
+    def prefix(mount: str, folder: Path):
         alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
         try_it = [*alone, f'mount {mount} "$0"', str(folder)]
         if not shutil.which("unshare") or subprocess.run(try_it, check=False).returncode:
             pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
-        script = f'mount {mount} "$0" && {first} || exit 99; ({meanwhile}) & exec "$@"'
-        return [*alone, script, str(folder)]
+        return [*alone, f'mount {mount} "$0" || exit 99; exec "$@"', str(folder)]
 
     return prefix

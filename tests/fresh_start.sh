@@ -57,7 +57,7 @@ from_archive() {
 }
 only() { # what the page of the lesson says, in an environment that has nothing else but a kernel
     "$(python_of 3.13)" -m venv ../venv && . ../venv/bin/activate && python -m pip install nbclient ipykernel filelock &&
-        eval "python -m $(grep -om1 'pip install [^`]*' "md/$1.md")" && python offline/lay_out.py --installed &&
+        eval "python -m $(grep -om1 'pip install [^`]*' "md/$1.md")" && python offline/lay_out.py &&
         cd notebooks && HF_HUB_OFFLINE=1 jupyter execute --timeout=600 "$1.ipynb"
 }
 refuses() { # where what readers see would be stored from an older Python

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import install, lessons, measured
+from tools.problem import told
 
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
@@ -37,7 +37,7 @@ FIX = "`tox run -e check -- --fix` writes it"
 STATED_MINUTES = re.compile(r"()(\b\d+)( min(?:utes?)? to read)")
 INSTALL = re.compile(r"(\*\*Install\.\*\* `)(pip install [^`]*)(`)")
 README_TABLE = re.compile(r"(<!-- lessons -->\n)(.*?)(<!-- /lessons -->)", re.DOTALL)
-COMMENT_OF_NBVAL = re.compile(r"^\s*#.*\bNBVAL_\w+", re.MULTILINE)
+COMMENT_OF_NBVAL = re.compile(r"^\s*#.*\b(NBVAL|PYTEST_VALIDATE)_\w+", re.MULTILINE)
 WORDS_A_MINUTE, LINES_A_MINUTE = 200, 30
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
@@ -54,6 +54,7 @@ NOT_WORDS = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOT_PROSE = re.compile(r"^(`{3,}).*?^\1`*$|^[|#][^\n]*$|<[^>]+>", re.MULTILINE | re.DOTALL)
+TAGS_OF_BLOCK = re.compile(r"^:?tags: \[(.*)\]$", re.MULTILINE)
 # ruff leaves a cell alone that is written into a file, unless its first line is taken away.
 MAGIC = re.compile(r"(%%writefile \S+\.py\n)?(.*)", re.DOTALL)
 CODE_BLOCK = re.compile(
@@ -333,24 +334,23 @@ def readme_table() -> str:
 
 def check_stated(name: str) -> Iterator[str]:
     """Yield what the lesson says of itself, if something else follows from it."""
-    for _, said, right in stated(name, lessons.md_path(name).read_text()):
-        if said != right:
-            yield f"md/{name}.md says “{said}”, and it is “{right}”: {FIX}."
+    md = lessons.md_path(name).read_text()
+    for pattern, right in stated(name, md):
+        for _, said, _ in pattern.findall(md):
+            if said != right:
+                yield f"md/{name}.md says “{said}”, and it is “{right}”: {FIX}."
 
 
-def stated(name: str, md: str) -> Iterator[tuple[re.Match, str, str]]:
-    """Where a lesson says what to install and how long it takes; what it says; what is right."""
-    for found in STATED_MINUTES.finditer(md):
-        yield found, found[2], str(minutes(jupytext.reads(md, "md:myst")))
-    for found in INSTALL.finditer(md):
-        yield found, found[2], install.line(name)
+def stated(name: str, md: str) -> Iterator[tuple[re.Pattern, str]]:
+    """How a lesson says how long it takes and what to install, and what is right."""
+    yield STATED_MINUTES, str(minutes(jupytext.reads(md, "md:myst")))
+    if INSTALL.search(md):
+        yield INSTALL, install.line(name)
 
 
 def with_stated(name: str, md: str) -> str:
-    places = sorted(stated(name, md), key=lambda place: place[0].start(), reverse=True)
-    for found, said, right in places:  # from the end, so that those before stay where they are
-        if said != right:
-            md = md[: found.start(2)] + right + md[found.end(2) :]
+    for pattern, right in stated(name, md):
+        md = pattern.sub(rf"\g<1>{right}\g<3>", md)
     return md
 
 
@@ -361,17 +361,13 @@ def carry(name: str) -> bool:
     """
     if not (lessons.md_path(name).is_file() and lessons.notebook_path(name).is_file()):
         return False
-    source, stored = lessons.read_md(name), lessons.read_notebook(name)
-    cells, old = lessons.code_cells(source), lessons.code_cells(stored)
-    edited = [c.source for c in cells] != [c.source for c in old] or any(
-        cell.metadata.get("stamp", lessons.stamp(cell)) != lessons.stamp(cell) for cell in old
+    stored, notebook = lessons.read_notebook(name), lessons.with_outputs(name)
+    held, carried = (
+        [(cell.source, cell.metadata.get("stamp")) for cell in lessons.code_cells(twin)]
+        for twin in (stored, notebook)
     )
-    if edited or [*map(twin_part, source.cells)] == [*map(twin_part, stored.cells)]:
+    if held != carried or [*map(twin_part, notebook.cells)] == [*map(twin_part, stored.cells)]:
         return False
-    notebook = combine_inputs_with_outputs(source, stored)
-    for cell, before in zip(lessons.code_cells(notebook), old, strict=True):
-        if "stamp" in before.metadata:
-            cell.metadata["stamp"] = before.metadata["stamp"]
     lessons.store(notebook, name)
     return True
 
@@ -424,23 +420,22 @@ def check_address() -> Iterator[str]:
 def with_copied_cells(name: str, md: str) -> str:
     """The text of the lesson NAME in which each copied cell has the source of its owner."""
     owned = owned_cells(name)
-
-    def replace(block: re.Match) -> str:
-        tags = re.findall(rf"\b(?:{lessons.SHARED}|{lessons.FROM})[\w-]+", block["options"])
-        cell = nbformat.v4.new_code_cell(block["source"].rstrip("\n"), metadata={"tags": tags})
-        owner = owned(cell)
-        return with_source(block, owner[1] + "\n") if owner else block[0]
-
-    return CODE_BLOCK.sub(replace, md)
+    return with_cells(md, lambda cell: (owned(cell) or (name, ""))[1])
 
 
 def with_results(md: str) -> str:
     """The text of a lesson whose cell of results holds what was measured last."""
+    return with_cells(md, lambda cell: measured.source() if holds_results(cell) else "")
+
+
+def with_cells(md: str, source_of: Callable[[NotebookNode], str]) -> str:
+    """The text of a lesson in which a cell has the source that the function gives, if any."""
 
     def replace(block: re.Match) -> str:
-        tag = rf"^:?tags: \[.*\b{lessons.RESULTS_TAG}\b"
-        holds = re.search(tag, block["options"], re.MULTILINE)
-        return with_source(block, measured.source() + "\n") if holds else block[0]
+        tags = re.findall(r"[\w-]+", " ".join(TAGS_OF_BLOCK.findall(block["options"])))
+        cell = nbformat.v4.new_code_cell(block["source"].rstrip("\n"), metadata={"tags": tags})
+        source = source_of(cell)
+        return with_source(block, source + "\n") if source else block[0]
 
     return CODE_BLOCK.sub(replace, md)
 
@@ -472,11 +467,9 @@ def main() -> None:
     parser.add_argument("--fix", action="store_true", help="write what follows from something else")
     arguments = parser.parse_args()
     names = lessons.names()
-    try:
+    with told("check"):
         for said in fix_all(names) if arguments.fix else ():
             print(said)
-    except lessons.Problem as problem:
-        sys.exit(f"check: {problem}")
     looks = [functools.partial(check_lesson, name) for name in names]
     looks += [check_pages, functools.partial(check_lists, names), check_address]
     faults = [*itertools.chain.from_iterable(map(faults_of, looks))]

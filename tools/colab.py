@@ -24,7 +24,6 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-import filelock
 import nbformat
 import pytest
 from nbformat import NotebookNode
@@ -33,6 +32,7 @@ from packaging.utils import canonicalize_name
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from offline import lay_out
 from tools import lessons, machine, nbval_cells
+from tools.problem import told
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
 PINS = lessons.ROOT / "colab.txt"
@@ -44,6 +44,7 @@ UV = (sys.executable, "-m", "uv", "--quiet")
 # exactly these fail.
 GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same"
 KNOWN: dict[str, dict[str, str]] = {
+    "start_here": {"import itertools": GRAIN_WARNS},
     "decode_photographs": {
         "import absl.flags": GRAIN_WARNS,
         "part = functools.partial": GRAIN_WARNS,
@@ -321,13 +322,9 @@ def check(names: list[str], record: bool) -> int:
     # conftest.py asks for what the lessons need in this environment, which runs none of them.
     options = ["--noconftest", "--nbval", f"--nbval-sanitize-with={lessons.SANITIZER}"]
     notebooks = [str(lessons.notebook_path(name)) for name in names]
-    try:
-        with filelock.FileLock(WORK / ".lock", timeout=0):
-            environment()
-            lessons.lay_out_data()
-            status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
-    except filelock.Timeout:
-        raise lessons.Problem("another run works in _build/colab: wait for it.") from None
+    environment()
+    lessons.lay_out_data()
+    status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
     if record:
         figures = {name: plugin.recorded(name) for name in names}
         store({name: found for name, found in figures.items() if found})
@@ -340,23 +337,17 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help=f"store what passed in {RECORD.name}")
     parser.add_argument("--renew", action="store_true", help="write colab.txt anew, run nothing")
     arguments = parser.parse_args()
-    try:
+    with told("colab"):
         if arguments.renew:
             renew()
-        else:
-            status = check(arguments.names, arguments.record)
-            if status == pytest.ExitCode.TESTS_FAILED:
-                print(
-                    "colab: mend the lesson, or add the cell to KNOWN in tools/colab.py. A cell "
-                    "that passes again leaves KNOWN."
-                )
-            sys.exit(status)
-    except lessons.Problem as problem:
-        sys.exit(f"colab: {problem}")
-    except KeyboardInterrupt:
-        sys.exit("colab: interrupted; run it again.")
-    except OSError as error:  # a full disk, a folder of somebody else
-        sys.exit(f"colab: {error}: put that right and run it again.")
+            return
+        status = check(arguments.names, arguments.record)
+    if status == pytest.ExitCode.TESTS_FAILED:
+        print(
+            "colab: mend the lesson, or add the cell to KNOWN in tools/colab.py. A cell that "
+            "passes again leaves KNOWN."
+        )
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -16,30 +16,14 @@ import time
 from copy import deepcopy
 from pathlib import Path
 
-import filelock
-from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 from nbval.plugin import get_sanitize_patterns
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import lessons, runner
+from tools.problem import told
 
 CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
-
-
-def read(name: str) -> NotebookNode:
-    """The lesson as it stands in md/, with the outputs and cell ids of the stored notebook."""
-    notebook, stamps = lessons.read_md(name), {}
-    if lessons.notebook_path(name).is_file():
-        stored = lessons.read_notebook(name)
-        notebook = combine_inputs_with_outputs(notebook, stored)
-        stamps = {cell.id: cell.metadata.get("stamp") for cell in stored.cells}
-    for cell in lessons.code_cells(notebook):
-        if stamps.get(cell.id) == lessons.stamp(cell):
-            cell.metadata["stamp"] = stamps[cell.id]
-        else:  # new or edited: an output that it may have is not its own
-            cell.outputs, cell.execution_count = [], None
-    return notebook
 
 
 def skipped(cell: NotebookNode) -> bool:
@@ -123,26 +107,16 @@ def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
                 output.execution_count = number
 
 
-def lock_path(name: str) -> Path:
-    return lessons.NOTEBOOKS / "data" / f".{name}.lock"
-
-
 def execute(name: str, refresh: bool) -> None:
-    lock = filelock.FileLock(lock_path(name))
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise lessons.Problem(f"{name} is being executed by another run: wait for it.") from None
-    with lock:
-        print(name, flush=True)
-        start = time.perf_counter()
-        notebook = read(name)
-        stored = deepcopy(notebook)
-        run(notebook, name)
-        refuse_traces(notebook, name)
-        settle(notebook, stored, refresh)
-        lessons.store(notebook, name)
-        print(f"  stored after {time.perf_counter() - start:.1f} s; now nbval", flush=True)
+    print(name, flush=True)
+    start = time.perf_counter()
+    notebook = lessons.with_outputs(name)
+    stored = deepcopy(notebook)
+    run(notebook, name)
+    refuse_traces(notebook, name)
+    settle(notebook, stored, refresh)
+    lessons.store(notebook, name)
+    print(f"  stored after {time.perf_counter() - start:.1f} s; now nbval", flush=True)
 
 
 def main() -> None:
@@ -151,16 +125,10 @@ def main() -> None:
     parser.add_argument("--refresh", action="store_true", help="store every output anew")
     arguments = parser.parse_args()
     chosen = arguments.names or lessons.names()
-    try:
+    with told("execute", interrupted="the stored notebooks are as they were"):
         lessons.lay_out_data()
         for name in chosen:
             execute(name, arguments.refresh)
-    except lessons.Problem as problem:
-        sys.exit(f"execute: {problem}")
-    except KeyboardInterrupt:
-        sys.exit("execute: interrupted; the stored notebooks are as they were.")
-    except OSError as error:  # a full disk, a folder of somebody else
-        sys.exit(f"execute: {error}: put that right and run it again; no notebook is half-written.")
     notebooks = [str(lessons.notebook_path(name)) for name in chosen]
     os.chdir(lessons.ROOT)
     # In place of this process, so that Ctrl-C is pytest's to handle.

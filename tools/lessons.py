@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 
 from tools import files
@@ -124,6 +125,24 @@ def read_notebook(name: str) -> NotebookNode:
             f"{path.relative_to(ROOT)} is not a notebook: restore it with git, "
             f"or delete it and run `tox run -e execute -- {name}`."
         ) from error
+
+
+def with_outputs(name: str) -> NotebookNode:
+    """The lesson as it stands in md/, with the outputs and cell ids of the stored notebook.
+
+    A cell that is new or edited has none: an output that it may have had is not its own.
+    """
+    notebook, stamps = read_md(name), {}
+    if notebook_path(name).is_file():
+        stored = read_notebook(name)
+        notebook = combine_inputs_with_outputs(notebook, stored)
+        stamps = {cell.id: cell.metadata.get("stamp") for cell in stored.cells}
+    for cell in code_cells(notebook):
+        if stamps.get(cell.id) == stamp(cell):
+            cell.metadata["stamp"] = stamps[cell.id]
+        else:
+            cell.outputs, cell.execution_count = [], None
+    return notebook
 
 
 def store(notebook: NotebookNode, name: str) -> None:
@@ -314,7 +333,7 @@ def lay_out_data() -> None:
             f"{NOTEBOOKS} cannot be written to, and lessons write files beside themselves: "
             "run them in a clone of your own."
         )
-    command = [sys.executable, str(ROOT / "offline" / "lay_out.py"), "--installed"]
+    command = [sys.executable, str(ROOT / "offline" / "lay_out.py")]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise Problem(done.stderr.strip())

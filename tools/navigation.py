@@ -78,18 +78,20 @@ def loaders() -> dict[str, dict[str, str]]:
     }
 
 
+def answer(folder: str, name: str, question: str) -> str:
+    """The link to a loader's section. Screen readers say the question, too."""
+    sections = loaders()[name]
+    said = f'{sections["title"]}<span class="visually-hidden">: {question}</span>'
+    return f"[{said}](<{folder}{name}.ipynb#{sections[question]}>)"
+
+
 def others(name: str, anchor: str) -> str:
     """A line of Markdown with the same section of the other loaders, or nothing."""
     known = loaders()
     asked = {there: q for q, there in known.get(name, {}).items() if q != "title"}.get(anchor)
     if not asked:
         return ""
-    found = [
-        f'[{sections["title"]}<span class="visually-hidden">: {asked}</span>]'
-        f"(<{other}.ipynb#{sections[asked]}>)"
-        for other, sections in known.items()
-        if other != name and asked in sections
-    ]
+    found = [answer("", other, asked) for other in known if other != name and asked in known[other]]
     return f"{{.also}}\nAlso with: {' · '.join(found)}"
 
 
@@ -100,10 +102,7 @@ def questions() -> Iterator[str]:
     yield f"| {' | '.join(itertools.repeat('---', len(known) + 1))} |"
     for question in lessons.catalogue()["questions"]:
         cells = [
-            f'[{sections["title"]}<span class="visually-hidden">: {question}</span>]'
-            f"(<notebooks/{name}.ipynb#{sections[question]}>)"
-            if question in sections
-            else ""
+            answer("notebooks/", name, question) if question in sections else ""
             for name, sections in known.items()
         ]
         yield f"| {question} | {' | '.join(cells)} |"

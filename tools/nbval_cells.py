@@ -29,20 +29,11 @@ class Notebook(plugin.IPyNbFile):
     ended = ""
 
     def collect(self):
-        """The cells. Raises CollectError, which pytest prints before it ends, for a way around.
-
-        A comment such as `# NBVAL_SKIP` would let a wrong output pass, and so would such a tag.
-        """
+        """The cells. Of all that nbval obeys, in comments and tags, only one tag is obeyed here."""
         for item in super().collect():
-            tags = {*lessons.tags(item.cell)} & plugin.metadata_tags.keys() - lessons.TAGS
-            if tags or any(plugin.find_comment_markers(item.cell.source)):
-                raise self.CollectError(
-                    f"{self.path.name}, cell {item.cell_num}: a comment or a tag there tells nbval "
-                    "not to compare it: delete that. Only the tag nbval-ignore-output may."
-                )
-            yield Cell.from_parent(
-                self, name=item.name, cell_num=item.cell_num, cell=item.cell, options=item.options
-            )
+            check = {"check": "nbval-ignore-output" not in lessons.tags(item.cell)}
+            given = {"name": item.name, "cell_num": item.cell_num, "cell": item.cell}
+            yield Cell.from_parent(self, **given, options=item.options | check)
 
     def kernel_options(self) -> dict:
         """Where and how the kernel runs: `runner.Kernel` takes it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import check, lessons
+from tools.problem import told
 
 TEMPLATES = {
     "{name}": Path(__file__).with_name("lesson_template.md"),
@@ -41,10 +42,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", metavar="NAME", help="the name of its files, as in my_loader")
     name = parser.parse_args().name
-    try:
+    with told("new"):
         made = new(name)
-    except lessons.Problem as problem:
-        sys.exit(f"new: {problem}")
     print(f"{' and '.join(f'md/{page}.md' for page in made)} are there and run. Next:")
     print(f"  1. edit them, then `tox run -e execute -- {' '.join(made)}`")
     print(f"  2. give {name} an entry in lessons.toml; its depth needs none")

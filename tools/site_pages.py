@@ -69,8 +69,10 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what is generated into the source of a page, before Sphinx parses it."""
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
-        text = with_others(with_folds(with_line(source[0], name), name), name)
-        source[0] = with_depth(with_copies(text), name)
+        notebook = nbformat.reads(source[0], as_version=4)
+        for change in (add_line, fold_cells, link_to_others, add_copies, add_depth):
+            change(notebook, name)
+        source[0] = nbformat.writes(notebook)
     elif page == "index":
         results = front_page.measured()
         for mark, text in {
@@ -79,7 +81,9 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
             "code": ten_lines(),
             "runs": in_one_line(),
             "sections": "\n".join(navigation.questions()),
-            "lessons": navigation.tables(minutes()),
+            "lessons": navigation.tables(
+                {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
+            ),
             "navigation": navigation.trees(),
             "colab": colab("notebooks"),
         }.items():
@@ -161,20 +165,16 @@ def runs() -> Iterator[tuple[str, str, dict]]:
             yield machine, python, run
 
 
-def with_line(text: str, name: str) -> str:
-    """The text of a notebook, with a line below the box that says what the lesson needs."""
-    notebook = json.loads(text)
-    first = notebook["cells"][0]
-    source = "".join(first["source"])
-    *_, box = re.finditer(r"(?:^>.*\n)+", f"{source}\n", re.MULTILINE)
-    before, after = source[: box.end()].rstrip("\n"), source[box.end() :].lstrip("\n")
-    first["source"] = f"{before}\n\n{line(name)}\n\n{after}"
-    return json.dumps(notebook)
+def add_line(notebook: NotebookNode, name: str) -> None:
+    """Say below the box what the lesson needs."""
+    first = notebook.cells[0]
+    *_, box = re.finditer(r"(?:^>.*\n)+", f"{first.source}\n", re.MULTILINE)
+    before, after = first.source[: box.end()].rstrip("\n"), first.source[box.end() :].lstrip("\n")
+    first.source = f"{before}\n\n{line(name)}\n\n{after}"
 
 
-def with_folds(text: str, name: str) -> str:
-    """The text of a notebook in which imports, proofs and solutions are folded to their titles."""
-    notebook = nbformat.reads(text, as_version=4)
+def fold_cells(notebook: NotebookNode, name: str) -> None:
+    """Fold imports, proofs and solutions to their titles."""
     holds = where_it_holds(name)
     for cell in lessons.code_cells(notebook):
         if lessons.folded(cell):
@@ -184,17 +184,17 @@ def with_folds(text: str, name: str) -> str:
                 said = verdict(cell, holds)
                 title = opened = title.replace("Proof:", said, 1)
                 cell.metadata.tags += ["holds"] if said == HOLDS else []  # a class, for the colour
-            fold(cell, "hide-cell", title, opened)
+            cell.metadata.tags.append("hide-cell")
+            label(cell, title, opened)
         elif title := title_of_setup(cell):
-            fold(cell, "hide-cell", title, title)
+            cell.metadata.tags.append("hide-cell")
+            label(cell, title, title)
         elif title := title_of_folded_code(cell):
             label(cell, f"Show {title}", f"Hide {title}")
-    return nbformat.writes(notebook)
 
 
-def with_others(text: str, name: str) -> str:
-    """The text of a notebook with links below a heading to the same section of other loaders."""
-    notebook = nbformat.reads(text, as_version=4)
+def link_to_others(notebook: NotebookNode, name: str) -> None:
+    """Link below a heading to the same section of other loaders."""
 
     def with_line_below(heading: re.Match) -> str:
         line_below = navigation.others(name, slug(heading[2]))
@@ -203,38 +203,20 @@ def with_others(text: str, name: str) -> str:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = HEADING.sub(with_line_below, cell.source)
-    return nbformat.writes(notebook)
 
 
-def minutes() -> dict[str, int]:
-    """How long it takes to read each lesson."""
-    return {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
+def add_copies(notebook: NotebookNode, name: str) -> None:
+    """Add below code to copy the same with all that it needs, folded."""
+    blocks, cells = copies.blocks(notebook), lessons.code_cells(notebook)
+    for number, block in blocks.items():
+        place = next(i for i, cell in enumerate(notebook.cells) if cell is cells[number])
+        notebook.cells.insert(place + 1, nbformat.v4.new_markdown_cell(folded_block(block)))
 
 
-def with_depth(text: str, name: str) -> str:
-    """The text of a notebook that has its depth below it in the sidebar, if it has one."""
-    if not (tree := navigation.tree_of(name)):
-        return text
-    notebook = nbformat.reads(text, as_version=4)
-    notebook.cells.append(nbformat.v4.new_markdown_cell(tree))
-    return nbformat.writes(notebook)
-
-
-def with_copies(text: str) -> str:
-    """The text of a notebook in which code to copy is also there with all that it needs, folded."""
-    notebook = nbformat.reads(text, as_version=4)
-    blocks = copies.blocks(notebook)
-    for number, cell in reversed([*enumerate(lessons.code_cells(notebook))]):
-        if number in blocks:
-            below = folded_block(blocks[number])
-            place = next(i for i, other in enumerate(notebook.cells) if other is cell)
-            notebook.cells.insert(place + 1, nbformat.v4.new_markdown_cell(below))
-    return nbformat.writes(notebook)
-
-
-def fold(cell: NotebookNode, tag: str, title: str, opened: str) -> None:
-    label(cell, title, opened)
-    cell.metadata.tags.append(tag)
+def add_depth(notebook: NotebookNode, name: str) -> None:
+    """Put the depth of the lesson, if it has one, below it in the sidebar."""
+    if tree := navigation.tree_of(name):
+        notebook.cells.append(nbformat.v4.new_markdown_cell(tree))
 
 
 def label(cell: NotebookNode, title: str, opened: str) -> None:
@@ -330,12 +312,13 @@ def checked() -> Iterator[str]:
         machines.setdefault(machine, {})[python] = run
     for machine, of_pythons in machines.items():
         yield f"## {machine}"
-        if not any(
-            figures["digest"] == digests.get(name)
-            for run in of_pythons.values()
-            for name, figures in run.items()
-        ):
-            yield earlier(of_pythons)
+        found = [item for run in of_pythons.values() for item in run.items()]
+        if not any(figures["digest"] == digests.get(name) for name, figures in found):
+            last = date(max(figures["date"] for _, figures in found))
+            yield (
+                f"Earlier versions of {len(dict(found))} lessons passed with "
+                f"{' and '.join(of_pythons)}, the last of them on {last}."
+            )
             continue
         yield (
             "How many cells passed, in how many seconds, and when. "
@@ -364,16 +347,6 @@ def checked() -> Iterator[str]:
             "No run on a GPU is recorded yet. Cells that need one have no output; "
             "everything else on the pages holds without one."
         )
-
-
-def earlier(of_pythons: dict[str, dict]) -> str:
-    """What is left to say of a machine where no lesson ran in its present form."""
-    dates = sorted(figures["date"] for run in of_pythons.values() for figures in run.values())
-    count = len({name for run in of_pythons.values() for name in run})
-    return (
-        f"Earlier versions of {count} lessons passed with {' and '.join(of_pythons)}, "
-        f"the last of them on {date(dates[-1])}."
-    )
 
 
 def date(day: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import execute, lessons, runner
+from tools.problem import told
 
 IN_A_ROW = ("at its first run, below cells that ran twice", "when it is run again")
 ANOTHER_DAY = ("when the notebook is run again in the same folder",)
@@ -45,19 +46,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=300, help="seconds for a cell (300)")
     arguments = parser.parse_args()
     failed = False
-    try:
+    with told("twice"):
         lessons.lay_out_data()
         for name in arguments.names or lessons.in_order():
             print(name, flush=True)
             for sentence in faults(name, arguments.limit):
                 print(f"  {sentence}", flush=True)
                 failed = True
-    except lessons.Problem as problem:
-        sys.exit(f"twice: {problem}")
-    except KeyboardInterrupt:
-        sys.exit("twice: interrupted; run it again.")
-    except OSError as error:  # a full disk, a folder of somebody else
-        sys.exit(f"twice: {error}: put that right and run it again.")
     sys.exit(failed)
 
 

@@ -48,9 +48,7 @@ def views(draw) -> tuple:
     return tuple(shape), tuple(strides), offset
 
 
-FLAGS = st.sets(
-    st.sampled_from(["grad", "conjugate", "negative", "imaginary", "read-only", "pinned"])
-)
+FLAGS = st.sets(st.sampled_from(["grad", "conjugate", "negative", "read-only"]))
 
 
 def compact(indices: np.ndarray) -> bool:
@@ -58,22 +56,6 @@ def compact(indices: np.ndarray) -> bool:
     return indices.size > 0 and np.array_equal(
         np.sort(indices, axis=None), np.arange(indices.min(), indices.min() + indices.size)
     )
-
-
-def check_later_writes(names) -> None:
-    """A write after a call does not change what was copied."""
-    torch, to_jax = names["torch"], names["to_jax"]
-    makers = {
-        "int64": lambda: torch.full((4_000_000,), 7),
-        "unaligned": lambda: torch.full((4_000_001,), 7.0)[1:],
-        "columns": lambda: torch.full((1_000, 4_001), 7.0)[:, 1:],
-    }
-    for name, make in makers.items():
-        for _ in range(5):
-            tensor = make()
-            array, shared = to_jax(tensor)
-            tensor.zero_()
-            assert not shared and (np.asarray(array) == 7).all(), f"{name}: a later write is seen"
 
 
 def check_devices(names) -> None:
@@ -114,17 +96,6 @@ def check_gradients(names) -> None:
             )
             rtol = 0.05 if dtype is torch.bfloat16 else 1e-4
             assert torch.allclose(ours, theirs, rtol), f"{name} of {dtype}: the gradients differ."
-    weight, given = torch.zeros(3, requires_grad=True), torch.ones(3)
-    for _ in range(2):
-        through(lambda array: array, weight).backward(given)
-    assert (given.tolist(), weight.grad.tolist()) == ([1] * 3, [2] * 3), "a gradient is in place."
-    for index in (torch.tensor(2), torch.tensor([False, False, True])):
-        weight.grad = None
-        through(lambda array, i: (array * i).sum(), weight, index).backward()
-    out = through(jnp.sin, weight).sum()
-    weight.detach().add_(1)
-    said = refusal("a weight that changed before `backward`", out.backward, RuntimeError)
-    assert "modified by an inplace operation" in said, said
 
 
 def check_inputs(names) -> None:
@@ -135,17 +106,14 @@ def check_inputs(names) -> None:
     with warnings.catch_warnings(action="ignore"):  # prototypes of PyTorch
         wrong = {
             "sparse": torch.eye(3).to_sparse(),
-            "CSR": torch.eye(3).to_sparse_csr(),
             "meta": torch.ones(3, device="meta"),
             "zero tensor": torch._efficientzerotensor((3,)),
             "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
             "quantised": torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.quint8),
             "complex32": torch.ones(3, dtype=torch.complex32),
             "int4": raw.view(torch.int4),
-            "uint2": raw.view(torch.uint2),
             "float4": raw.view(torch.float4_e2m1fn_x2),
             "float64": torch.ones(3, dtype=torch.float64),
-            "complex128": torch.ones(3, dtype=torch.complex128),
             "no int32": torch.tensor([0, 2**31]),
             "no uint32": torch.tensor([2**32], dtype=torch.uint64),
         }
@@ -217,8 +185,6 @@ def flagged(torch, tensor, expected: np.ndarray, flags: set):
     """The tensor with its lazy bits, and the numbers that they stand for."""
     if "conjugate" in flags and tensor.is_complex():
         tensor, expected = tensor.conj(), expected.conj()
-    if "imaginary" in flags and tensor.is_complex():
-        tensor, expected = tensor.imag, expected.imag
     signed = tensor.is_complex() or (tensor.dtype.is_signed and tensor.dtype != torch.bool)
     short = tensor.element_size() == 1 and tensor.dtype != torch.int8
     if "negative" in flags and signed and not short:
@@ -243,36 +209,10 @@ def on_torch(torch, buffer: np.ndarray, dtype: str, flags: set):
     raw.flags.writeable = "read-only" not in flags
     with warnings.catch_warnings(action="ignore"):  # of a read-only array
         tensor = torch.from_numpy(raw)
-    if "pinned" in flags and torch.cuda.is_available():
-        tensor = tensor.pin_memory()
     return tensor.view(getattr(torch, dtype))
 
 
-ROW = ((4, 8), (8, 1), 0)
-ONE = ((1,), (1,), 0)
-RARE = [  # among those that hypothesis finds
-    ("float32", ROW, set()),
-    ("float32", ((8, 4), (1, 8), 0), set()),
-    ("float32", ((4, 8), (9, 1), 0), set()),
-    ("float32", ((4, 8), (8, 1), 1), set()),
-    ("float32", ((1, 8), (77, 1), 0), set()),
-    ("float32", ((0, 3), (3, 1), 0), set()),
-    ("float32", ROW, {"negative"}),
-    ("float32", ROW, {"grad"}),
-    ("complex64", ROW, {"conjugate"}),
-    ("complex64", ONE, {"conjugate", "imaginary"}),
-    ("int64", ROW, set()),
-    ("uint64", ROW, set()),
-    ("bfloat16", ROW, set()),
-    ("float8_e5m2", ROW, {"read-only"}),
-]
-
-
 @tried(
-    picked=[
-        {"dtype": dtype, "view": view, "flags": flags, "seed": 1, "x64": False, "fits": True}
-        for dtype, view, flags in RARE
-    ],
     dtype=st.sampled_from(DTYPES),
     view=views(),
     flags=FLAGS,
@@ -312,9 +252,7 @@ def tensor_arrives(names, dtype, view, flags, seed, x64, fits) -> None:
     same = array.size > 0 and array.unsafe_buffer_pointer() == tensor.data_ptr()
     assert shared is same, f"{shared=}, and the memory is {'the same' if same else 'another'}."
     lazy = tensor.is_conj() or tensor.is_neg()
-    # A part of complex numbers has gaps, but for a single one.
-    whole = compact(indices) and ("imaginary" not in flags or name == dtype or indices.size == 1)
-    reason = lazy or narrowed or not whole or tensor.data_ptr() % 64
+    reason = lazy or narrowed or not compact(indices) or tensor.data_ptr() % 64
     assert shared is not bool(reason), f"{'shares' if shared else 'an unexplained copy'}."
     if not shared and "read-only" not in flags:
         before = np.asarray(array).tobytes()
@@ -363,3 +301,19 @@ def array_arrives(names, dtype, shape, transposed, copy) -> None:
     if copy and size:
         tensor.untyped_storage().fill_(1)
         assert np.asarray(array).tobytes() == expected.tobytes(), "a write changes the array."
+
+
+BROKEN = [
+    ("check_to_jax", ".resolve_neg())", ".resolve_neg().contiguous())", "an unexplained copy"),
+    ("check_to_jax", "in_place and tensor.numel() > 0", "in_place", "shared=True, and the memory"),
+    (
+        "check_to_torch",
+        "copy=copy or None",
+        "copy=None",
+        "shared=False, and the memory is the same",
+    ),
+    ("check_devices", "device_put(np.asarray(array))", "device_put(array)", "not free on"),
+    ("check_gradients", "to_torch(result, copy=True)", "to_torch(result)", "gradients differ"),
+    ("check_inputs", "if not torch.equal(", "if 0 and torch.equal(", "no int32: goes through"),
+    ("check_inputs", "if (count := len(array.devices())) > 1:", "if False:", "does not say how"),
+]

@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import concurrent.futures
 import functools
 import itertools
 import threading
@@ -55,12 +56,6 @@ def check_measures(names) -> None:
     assert step >= 0.019, "batches that were ready are measured."
     ahead = itertools.chain(itertools.repeat(np.zeros(3), 40), slow_zeros(0.02))
     assert alone(ahead, ready=40)[0] >= 0.019, "batches that were ready are measured."
-    lanes = record(list, itertools.chain([np.zeros(3)] * 42, slow_zeros(0.02)), ready=40)
-    spans = lanes["load"]
-    assert np.ptp(spans, 1).sum() > 150, "batches that were ready are recorded."
-    sent = []
-    names["diagnose"](tired, slow_zeros(0), ready=0, send=lambda batch: sent.append(1) or batch)
-    assert len(sent) == 1 + 1 + 10 + 12, f"`send` is called {len(sent)} times for 24."
 
 
 def check_limit(names) -> None:
@@ -114,18 +109,6 @@ def check_lanes(names) -> None:
     }.items():
         found = lane_of(plane, line, types.SimpleNamespace(name=name, stats=stats))
         assert found == lane, f"{plane} {line} {name} is in the lane {found}."
-
-
-def check_short_steps(names) -> None:
-    """XLA computes them in the thread that calls; one of its operations is named copy."""
-    import jax
-
-    same = jax.jit(lambda batch: batch)
-    batches = itertools.repeat(np.ones(4, np.float32))
-    lanes = names["record"](lambda given: [*map(same, given)], batches, ready=0)
-    assert len(lanes["copy"]) == 10, f"10 copies are {len(lanes['copy'])}."
-    if jax.default_backend() == "cpu":
-        assert 0 < len(lanes["compute"]) <= 10, f"steps are {len(lanes['compute'])} spans."
 
 
 def check_stacks(names) -> None:
@@ -194,11 +177,8 @@ def check_threads(names) -> None:
     for ahead in (0, -1):
         refuses(f"ahead={ahead}", in_thread, itertools.count(), ahead)
     for error in (SystemExit, KeyboardInterrupt, OSError):
-        try:
-            found = first_within(20, in_thread(raising(error)))
-        except error:
-            found = None
-        assert found is None, f"{error.__name__} does not arrive."
+        found = error_of(in_thread(raising(error)))
+        assert isinstance(found, error), f"{error.__name__} does not arrive."
     pulled = collections.deque()
     stream = in_thread((pulled.append(n) or n for n in itertools.count()), 3)
     next(stream)
@@ -249,25 +229,38 @@ def raising(error):
     raise error
 
 
-def first_within(seconds: float, stream) -> str | None:
-    """Take all of the stream in a thread, which may wait for ever. Its error is raised here."""
-    ended = []
+def error_of(stream, seconds=20) -> BaseException | None:
+    """What the stream ends with, in a thread that may wait for ever: then raises TimeoutError."""
+    ended = concurrent.futures.Future()
 
     def take():
         try:
-            ended.append((list(stream), None))
+            ended.set_result(list(stream))
         except BaseException as error:
-            ended.append((None, error))
+            ended.set_exception(error)
 
-    thread = threading.Thread(target=take, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not ended:
-        return "nothing"
-    if ended[0][1] is not None:
-        raise ended[0][1]
-    return "an end"
+    threading.Thread(target=take, daemon=True).start()
+    return ended.exception(seconds)
 
 
 def batched(items: list, count: int) -> list[list]:
     return [items[start : start + count] for start in range(0, len(items), count)]
+
+
+BROKEN = [
+    ("check_stream", "seed, *part", "0, *part", "have the same order"),
+    (
+        "check_measures",
+        'raise ValueError(f"Too few',
+        'return print(f"Too few',
+        "goes through|raises",
+    ),
+    ("check_limit", "near=1.2", "near=2", "not limited by 'turns'"),
+    ("check_limit", "5_000 * kernels", "5_000", "joined over a gap"),
+    ("check_lanes", 'event.name.startswith("Memcpy")', "False", "is in the lane compute"),
+    ("check_stacks", "if len(shapes) > 1:", "if False:", "stacked says"),
+    ("check_training", "*batch, rate", "images[0], labels[0], rate", "otherwise"),
+    ("check_bounded", "jax.device_get(list(waiting))", "[]", "are the losses"),
+    ("check_threads", "except BaseException", "except Exception", "TimeoutError"),
+    ("check_threads", "queue.Queue(ahead)", "queue.Queue()", "ahead"),
+]

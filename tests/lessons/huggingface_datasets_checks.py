@@ -28,3 +28,15 @@ def check_shards(names) -> None:
     assert order(0, 3) != order(1, 3), "seeds 0 and 1 have the same order of the shards"
     state = shuffled(rows, 0, 3, 100).state_dict()
     refusal("a state of epoch 3 in epoch 4", lambda: shuffled(rows, 0, 4, 100, state=state))
+
+
+BROKEN = [
+    (
+        "check_texts",
+        "len(tokens), batch_size, seed, start",
+        "len(tokens), batch_size, seed",
+        "rest",
+    ),
+    ("check_shards", "stream.set_epoch(epoch)", "stream.set_epoch(0)", "epochs 3 and 4 have the"),
+    ("check_shards", 'state["epoch"] != epoch', "False", "a state of epoch 3 in epoch 4: goes"),
+]

@@ -8,6 +8,7 @@ import tempfile
 import tracemalloc
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from copied_cells import refusal
@@ -62,9 +63,6 @@ def check_files(names) -> None:
         (folder / "c.txt").write_bytes(b"\xff")
         refusal("no UTF-8", lambda: list(names["documents_in"](folder)))
         tokenizer = names["train_tokenizer"](found, 300)
-        loses = Tokenizer.from_str(tokenizer.to_str())
-        loses.normalizer = normalizers.Strip()
-        refusal("strips", lambda: tokenize(found, loses, folder / "s"))
         refusal("no end", lambda: tokenize(found, tokenizer, folder / "s", end="<eos>"))
         refusal("one str", lambda: tokenize("first", tokenizer, folder / "s"))
         lower = Tokenizer.from_str(tokenizer.to_str())
@@ -109,30 +107,18 @@ def check_saved(names) -> None:
         refusal("a file that is missing", lambda: mapped(missing), FileNotFoundError)
 
 
-class Counting:
-    """A tokenizer that notes how many characters it is given at once."""
-
-    def __init__(self, tokenizer):
-        self.tokenizer, self.sizes = tokenizer, []
-
-    def __getattr__(self, name):
-        return getattr(self.tokenizer, name)
-
-    def encode_batch_fast(self, texts, **others):
-        self.sizes.append(sum(map(len, texts)))
-        return self.tokenizer.encode_batch_fast(texts, **others)
-
-
 def check_blocks(names) -> None:
     """Many documents and long ones: in blocks of a million characters, and none is lost."""
-    tokenizer = Counting(names["train_tokenizer"](["ab "], 257))
-    half = 2**19 - 1  # with its end, half a block
+    real = names["train_tokenizer"](["ab "], 257)
+    tokenizer, half = mock.Mock(wraps=real), 2**19 - 1  # with its end, half a block
     lengths = [half, half, 0, half, half - 1, 1, *[0] * 1500, 2**20 + 9, 0, 3]
     given = [("ab " * (length // 3 + 1))[:length] for length in lengths]
-    found = [tokenizer.decode(ids) for ids in names["encoded"](iter(given), tokenizer, stop=0)]
+    found = [real.decode(ids) for ids in names["encoded"](iter(given), tokenizer, stop=0)]
     assert found == given, f"of {len(given)} documents in blocks, {len(found)} come, or other ones."
-    right = max(tokenizer.sizes) <= max(lengths) + 2**20 and len(tokenizer.sizes) >= 3
-    assert right, f"blocks of {tokenizer.sizes} characters are encoded at once."
+    calls = tokenizer.encode_batch_fast.call_args_list
+    sizes = [sum(map(len, call.args[0])) for call in calls]
+    right = max(sizes) <= max(lengths) + 2**20 and len(sizes) >= 3
+    assert right, f"blocks of {sizes} characters are encoded at once."
 
 
 # Streams -------------------------------------------------------------------------------------
@@ -327,30 +313,15 @@ def check_many(names) -> None:
 
 
 def check_model(names) -> None:
-    """It learns from what counts, and numbers out of range are NaN.
-
-    On tokens that count up to 49: small, so that it compiles in a second.
-    """
+    """Padding does not count, and numbers out of range are NaN, of a model that is small."""
     import jax
-    import jax.numpy as jnp
 
-    tokens, length, losses = (np.arange(4001) % 50).astype(np.uint16), 8, []
+    length = 8
     params = names["init_model"](jax.random.key(0), 50, length, width=16, layers=1)
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    packs = names["packs_of"](names["starts_of"](tokens), length)
-    for stream in (
-        names["window_batches"](tokens, 16, length, 0),
-        names["pack_batches"](tokens, packs, 16, 0),
-    ):
-        state = params, zeros, zeros, jnp.float32(0)
-        for batch in itertools.islice(stream, 60):
-            state, loss = names["train_step"](state, batch, 1e-2)
-            losses.append(float(loss))
-        assert losses[-1] < losses[-60] - 1, f"the loss goes {losses[-60]:.2f} to {losses[-1]:.2f}."
 
     @jax.jit
     def mean_loss(batch):  # traced anew, with the cells as they are now
-        return names["mean_loss"](state[0], batch)
+        return names["mean_loss"](params, batch)
 
     def loss_of(windows, counted=length):
         batch = np.array(names["as_batch"](np.array(windows)))
@@ -391,3 +362,25 @@ def check_inputs(names) -> None:
     for wrong in ([0, 40, 40, 100], [0], [0, 50, 40]):
         refusal(wrong, lambda w=wrong: packs_of(np.array(w), 8))
     refusal("length 0", lambda: packs_of(starts, 0))
+
+
+BROKEN = [
+    ("check_texts", "special_tokens = True", "special_tokens = False", "raises ValueError"),
+    ("check_files", r'r"\r?\n(?:[ \t]*\r?\n)+"', r'r"\n\n"', "the documents of a folder"),
+    ("check_files", "if again != text or stop in tokens:", "if False:", "lower case: goes through"),
+    ("check_saved", "getsize(file) != whole", "getsize(file) % 2", "goes through"),
+    ("check_blocks", "next(ends) >> 20", "next(ends) >> 30", "characters are encoded at once"),
+    ("check_windows", "grid = view[rng.integers(length) :: length]", "grid = view[::2]", "twice"),
+    ("check_packs", "number, within", "number, places % length", "the positions of a document"),
+    ("check_packs", "tokens[source + 1]", "tokens[source]", "lost, repeated or changed"),
+    ("check_grain", "[: self.sizes[index] + 1]", "[: self.sizes[index]]", "pieces are lost|raises"),
+    ("check_buckets", "rows][process::processes]", "rows][: rows // processes]", "do not share"),
+    ("check_model", 'embedding.at[targets].get(mode="fill")', "embedding[targets]", "target is"),
+    (
+        "check_many",
+        "(start // ends[-1]):",
+        "(start // ends[-1]):\n        kept = [(n, np.arange(1)) for n in range(ends[-1])]",
+        "bytes of each",
+    ),
+    ("check_inputs", "lengths.min() < 1", "False", "goes through|raises"),
+]

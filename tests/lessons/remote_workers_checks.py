@@ -130,3 +130,13 @@ def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
             assert not in_time or lost or batch["sent"], f"batch {step} came in time: not again."
             last = step
     assert most <= ahead + 1, f"{most} batches wait, and {ahead=} of them may."
+
+
+BROKEN = [
+    ("check_photographs", "tf.stack([seed, epoch])", "tf.stack([seed, 0 * epoch])", "epoch"),
+    ("check_bad_file", "for step in steps:", "for step in steps[:0]:", "not named"),
+    ("check_order", "if step not in early:", "if step < 0:", "raises KeyError"),
+    ("check_order", "len(early) < ahead:", "len(early) < 40:", "wait"),
+    ("check_python_maker", "place * batch_size :", "place :", "twice"),
+    ("check_reckoning", "math.ceil", "math.floor", r"reckon\(.*\) is"),
+]

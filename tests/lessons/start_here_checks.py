@@ -157,3 +157,25 @@ def check_going_on(names) -> None:
             assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
         others = names["Batches"](arrays, 20)
         refusal("another batch size", lambda: train_for(f"{folder}/parts", others, 30))
+
+
+# The check, what a cell says, what is put in its place, what the check says then.
+BROKEN = [
+    ("check_epochs", "place * self.processes + self.process", "place", "processes|twice"),
+    (
+        "check_epochs",
+        "shuffled[1][first : first",
+        "shuffled[1][first // 2 : first // 2",
+        "twice|diff",
+    ),
+    ("check_orders", "(self.seed, epoch)", "self.seed", "same order"),
+    ("check_orders", "shuffled[0] != epoch", "shuffled[0] is None", "same order|two orders"),
+    ("check_layouts", "np.ascontiguousarray(array, dtype)", "array.astype(dtype)", "one piece"),
+    ("check_layouts", '.newbyteorder("=")', "", "raises"),
+    ("check_refusals", "and not np.ma.isMaskedArray(array)", "", "a mask: goes through"),
+    ("check_refusals", "cut and not", "False and not", "33 bits: goes through"),
+    ("check_refusals", "or labels.min() < 0", "", "labels: -1: goes through"),
+    ("check_accuracy", "[:examples]", "", "rows"),
+    ("check_going_on", 'if then["plan"] != plan:', "if False:", "another batch size: goes through"),
+    ("check_going_on", 'nnx.update((model, optimizer), then["state"])', "pass", "ends elsewhere"),
+]

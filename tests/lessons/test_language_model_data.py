@@ -5,83 +5,12 @@ import shutil
 import tarfile
 from pathlib import Path
 
-import language_model_data_checks
 import pytest
-from copied_cells import assert_refused, checks_of
 
 from offline import lay_out
 from tools import lessons
 
 NAME = "language_model_data"
-
-
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    ("check_texts", "special_tokens = True", "special_tokens = False", "raises ValueError"),
-    ("check_texts", "yield tokens", "yield tokens if number % 3 else []", "come back"),
-    ("check_files", r'r"\r?\n(?:[ \t]*\r?\n)+"', r'r"\n\n"', "the documents of a folder"),
-    ("check_files", "if again != text or stop in tokens:", "if False:", "strips: goes through"),
-    (
-        "check_saved",
-        "np.uint16 if largest < 2**16 else np.uint32",
-        "np.uint16",
-        "OverflowError|large",
-    ),
-    ("check_saved", "getsize(file) != whole", "getsize(file) % 2", "goes through"),
-    ("check_blocks", "next(ends) >> 20", "next(ends) >> 30", "characters are encoded at once"),
-    ("check_blocks", "texts = list(some)", "texts = list(some)[:1000]", "documents in blocks"),
-    ("check_windows", "grid = view[rng.integers(length) :: length]", "grid = view[::2]", "twice"),
-    (
-        "check_windows",
-        "default_rng((seed, epoch, 1))",
-        "default_rng((seed, start, 1))",
-        "not the rest",
-    ),
-    ("check_packs", "free >> size or", "0 or", "packs of"),
-    ("check_packs", "number, within", "number, places % length", "the positions of a document"),
-    ("check_packs", "tokens[source + 1]", "tokens[source]", "lost, repeated or changed"),
-    ("check_grain", "[: self.sizes[index] + 1]", "[: self.sizes[index]]", "pieces are lost|raises"),
-    (
-        "check_buckets",
-        "-(-counts // full)",
-        "np.maximum(counts // full, 1)",
-        "lost|Index|wrong bucket",
-    ),
-    ("check_buckets", "rows][process::processes]", "rows][: rows // processes]", "do not share"),
-    (
-        "check_many",
-        "(start // ends[-1]):",
-        "(start // ends[-1]):\n        kept = [(n, np.arange(1)) for n in range(ends[-1])]",
-        "bytes of each",
-    ),
-    (
-        "check_model",
-        'embedding.at[targets].get(mode="fill")',
-        "embedding[targets]",
-        "target is out",
-    ),
-    (
-        "check_model",
-        "(losses * counts).sum() / jnp.maximum(counts.sum(), 1)",
-        "losses.mean()",
-        "counts",
-    ),
-    ("check_inputs", "lengths.min() < 1", "False", "goes through|raises"),
-    ("check_inputs", "0 < b <= budget", "0 <= b <= budget", "sentence is|goes through|raises"),
-]
-
-
-@pytest.mark.parametrize("check", checks_of(language_model_data_checks))
-def test_copied_cells_carry_over(lesson, check):
-    lesson.call("attempt", check)
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_broken_copy_is_refused(lesson, broken):
-    assert_refused(lesson, *broken)
-
-
-# The texts -----------------------------------------------------------------------------------
 
 
 @pytest.fixture

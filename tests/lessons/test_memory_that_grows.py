@@ -66,18 +66,6 @@ def test_bytes_are_counted_as_they_are(numbers):
         assert numbers.memory()["shared"] - before["shared"] == pytest.approx(50, abs=1)
 
 
-def test_a_name_that_the_kernel_has_cut_inside_a_character(numbers):
-    name = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'Traktor\\xc3')"
-    program = f"{name}; print('named', flush=True); sys.stdin.read()"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", program], **pipes) as child:
-        child.stdout.readline()
-        assert b"Traktor\xc3)" in Path(f"/proc/{child.pid}/stat").read_bytes()
-        assert str(child.pid) in numbers.family()
-        assert numbers.memory()["own"] > 0
-        child.stdin.close()
-
-
 def forbidden(name: str):
     def read_text(path, read_text=Path.read_text, **options):
         if str(path) == name:
@@ -137,63 +125,3 @@ def test_batches_fit_exactly_or_are_refused(fit_in_shm):
             fit_in_shm(batch, workers, factor)
     with pytest.raises(ValueError, match="no tensor"):
         fit_in_shm({"image": np.zeros(3)}, workers=2)
-
-
-# In a /dev/shm of 8 MB of its own, where the kernel lets anybody mount one.
-
-
-@pytest.fixture
-def in_small_shm(mounted, python):
-    prefix = mounted("-t tmpfs -o size=8m none", Path("/dev/shm"))
-    return lambda *arguments: python("-c", *arguments, prefix=prefix)
-
-
-TOUCH = """
-from multiprocessing import shared_memory
-block = shared_memory.SharedMemory(create=True, size=20_000_000)
-block.unlink()
-block.buf[:] = bytes(block.size)
-"""
-LOAD = """
-import sys, torch
-torch.multiprocessing.set_sharing_strategy(sys.argv[1])
-try:
-    torch.ones(20_000_000, dtype=torch.uint8).share_memory_()
-except RuntimeError as error:
-    print(error)
-"""
-
-
-def test_python_dies_of_a_bus_error_where_shared_memory_is_too_small(in_small_shm):
-    assert in_small_shm(TOUCH).returncode in (-7, 128 + 7)
-    assert in_small_shm(TOUCH.replace("20_000_000", "2_000_000")).returncode == 0
-
-
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-def test_pytorch_says_so_with_either_strategy(in_small_shm, strategy):
-    done = in_small_shm(LOAD, strategy)
-    assert "unable to allocate shared memory(shm)" in done.stdout
-    assert not in_small_shm(LOAD.replace("20_000_000", "2_000_000"), strategy).stdout
-
-
-WORKER = f"""
-from torch.utils.data import DataLoader, Dataset
-class Touches(Dataset):
-    def __len__(self):
-        return 1
-    def __getitem__(self, index):
-        {"        ".join(TOUCH.strip().splitlines(keepends=True))}
-        return index
-try:
-    print(len(list(DataLoader(Touches(), num_workers=1, multiprocessing_context="fork"))))
-except RuntimeError as error:
-    print(error, error.__cause__)
-"""
-
-
-def test_pytorch_reports_a_worker_that_dies_of_a_bus_error(in_small_shm):
-    done = in_small_shm(WORKER)
-    assert "Unexpected bus error encountered in worker" in done.stderr
-    assert "is killed by signal: Bus error" in done.stdout
-    done = in_small_shm(WORKER.replace("20_000_000", "2_000_000"))
-    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -6,36 +6,13 @@ import sys
 import time
 
 import kubernetes_validate
-import pytest
-import remote_workers_checks
 import yaml
-from copied_cells import assert_refused, checks_of, write_modules
+from copied_cells import write_modules
 from processes import running
 
 from tools import lessons
 
 NAME = "remote_workers"
-
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    ("check_photographs", "tf.stack([seed, epoch])", "tf.stack([seed, 0 * epoch])", "epoch"),
-    ("check_photographs", "[process::processes]", "[0 * process :: processes]", "process"),
-    ("check_bad_file", "for step in steps:", "for step in steps[:0]:", "not named"),
-    ("check_order", "if step not in early:", "if step < 0:", "raises KeyError"),
-    ("check_order", "len(early) < ahead:", "len(early) < 40:", "wait"),
-    ("check_python_maker", "place * batch_size :", "place :", "twice"),
-    ("check_reckoning", "math.ceil", "math.floor", r"reckon\(.*\) is"),
-]
-
-
-@pytest.mark.parametrize("check", checks_of(remote_workers_checks))
-def test_copied_cells_carry_over(lesson, check):
-    lesson.call("attempt", check)
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_broken_copy_is_refused(lesson, broken):
-    assert_refused(lesson, *broken)
 
 
 def test_the_manifest_is_valid_and_runs_what_the_page_ran():

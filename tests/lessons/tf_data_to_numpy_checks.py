@@ -4,6 +4,7 @@ It runs in a process of its own: TensorFlow and PyTorch do not share one in ever
 """
 
 import collections
+import dataclasses
 
 import hypothesis
 import hypothesis_cases
@@ -21,20 +22,26 @@ OTHERS = ["bool", "float16", "bfloat16", "float32", "complex64"]
 REFUSED = ["string", "ragged", "sparse", "float64", "complex128", "window", "int64+", "uint64+"]
 SHAPES = [(), (0,), (3,), (2, 0), (2, 3)]
 
-# A leaf is (kind, shape, value); a structure holds leaves, None and ().
-LEAVES = st.tuples(st.sampled_from(INTEGERS + OTHERS), st.sampled_from(SHAPES), st.integers(0, 100))
-WRONG = st.tuples(st.sampled_from(REFUSED), st.just((3,)), st.just(1))
 
-
-class Leaf(collections.namedtuple("Leaf", "kind shape value")):
+@dataclasses.dataclass(frozen=True)
+class Leaf:
     """One object to JAX: no tuple of three."""
+
+    kind: str
+    shape: tuple[int, ...]
+    value: int
+
+
+KINDS = st.sampled_from(INTEGERS + OTHERS)
+LEAVES = st.builds(Leaf, KINDS, st.sampled_from(SHAPES), st.integers(0, 100))
+WRONG = st.builds(Leaf, st.sampled_from(REFUSED), st.just((3,)), st.just(1))
 
 
 def trees(leaves: st.SearchStrategy) -> st.SearchStrategy:
-    leaf = leaves.map(lambda given: [Leaf(*given)])  # a list holds one leaf
+    """Structures of leaves, None and ()."""
     names = st.sampled_from(["a", "b", "images", "label", "x y"])
     return st.recursive(
-        leaf | st.none() | st.just(()),
+        leaves | st.none() | st.just(()),
         lambda inner: (
             st.dictionaries(names, inner, min_size=1, max_size=3)
             | st.tuples(inner, inner)
@@ -43,28 +50,6 @@ def trees(leaves: st.SearchStrategy) -> st.SearchStrategy:
         ),
         max_leaves=5,
     )
-
-
-def filled(tree, make):
-    """The structure with `make(leaf)` in the place of each leaf."""
-    match tree:
-        case [Leaf() as leaf] if isinstance(tree, list):
-            return make(leaf)
-        case Pair(x, y):
-            return Pair(filled(x, make), filled(y, make))
-        case dict():
-            return type(tree)((key, filled(value, make)) for key, value in tree.items())
-        case tuple():
-            return tuple(filled(value, make) for value in tree)
-        case None:
-            return None
-    raise TypeError(f"{tree!r} is no structure")
-
-
-def kinds_in(tree) -> list[str]:
-    found = []
-    filled(tree, lambda leaf: found.append(leaf.kind))
-    return found
 
 
 def check_fixed_lengths(names) -> None:
@@ -109,19 +94,16 @@ def check_inputs(names) -> None:
     for name, elements in records.items():
         refusal(name, lambda e=elements: token_batches(e, [4], 8))
     given = {"count": 10, "read": lambda epoch, row: row, "batch_size": 4, "seed": 0}
-    for wrong in (
-        {"start": -1},
-        {"batch_size": 0},
-        {"batch_size": -2},
-        {"batch_size": 11},
-        {"count": -3},
-        {"processes": 0},
-        {"processes": -1},
-        {"processes": 3},
-        {"process": 2, "processes": 2},
-        {"process": -1, "processes": 2},
-    ):
-        refusal(wrong, lambda w=wrong: stream_of(**given | w))
+    for name, values in {
+        "start": (-1,),
+        "batch_size": (0, -2, 11),
+        "count": (-3,),
+        "processes": (0, -1, 3),
+        "process": (1, -1),
+    }.items():
+        for value in values:
+            wrong = given | {name: value}
+            refusal(f"{name}={value}", lambda w=wrong: stream_of(**w))
 
 
 # Structures ----------------------------------------------------------------------------------
@@ -153,15 +135,15 @@ def check_whole(names, tree, elements: int) -> None:
     """Each structure arrives as it is."""
     import jax
 
-    hypothesis.assume(kinds_in(tree))
-    given = filled(tree, lambda leaf: tensor(names, leaf))
+    hypothesis.assume(jax.tree.leaves(tree))
+    given = jax.tree.map(lambda leaf: tensor(names, leaf), tree)
     dataset = names["tf"].data.Dataset.from_tensors(given).repeat(elements)
     if not elements:
         refusal(tree, lambda: next(names["numpy_batches"](dataset)))
         return
     arrived = list(names["numpy_batches"](dataset))
     assert len(arrived) == elements, f"{len(arrived)} elements of {elements}."
-    expected = filled(tree, lambda leaf: np.asarray(tensor(names, leaf).numpy()))
+    expected = jax.tree.map(lambda leaf: np.asarray(tensor(names, leaf).numpy()), tree)
     for element in arrived:
         found = jax.tree.structure(element)
         assert found == jax.tree.structure(expected), f"arrives as {found}."
@@ -180,14 +162,13 @@ def check_refused(names, tree) -> None:
     """A structure that JAX cannot hold is refused by a leaf's name."""
     import jax
 
-    hypothesis.assume(set(kinds_in(tree)) & set(REFUSED))
-    given = filled(tree, lambda leaf: tensor(names, leaf))
+    hypothesis.assume(any(leaf.kind in REFUSED for leaf in jax.tree.leaves(tree)))
+    given = jax.tree.map(lambda leaf: tensor(names, leaf), tree)
     dataset = names["tf"].data.Dataset.from_tensors(given)
-    marked = filled(tree, lambda leaf: leaf.kind)
     paths = {
         "element" + jax.tree_util.keystr(path)
-        for path, kind in jax.tree_util.tree_leaves_with_path(marked)
-        if kind in REFUSED
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+        if leaf.kind in REFUSED
     }
     message = refusal(tree, lambda: next(names["numpy_batches"](dataset)))
     named = message.startswith(tuple(f"{path} " for path in paths))
@@ -260,3 +241,21 @@ def check_streams(names) -> None:
     for case in (*contract.CASES, contract.Case(20_000, 128, processes=4, start=300)):
         contract.check_case(tuned_batches, case)
     hypothesis_cases.run(tuned_batches, share=16)
+
+
+BROKEN = [
+    ("check_refused", "(held != leaf).any()", "False", "goes through"),
+    ("check_whole", "return held", "return leaf", "JAX holds"),
+    ("check_whole", '"NoneTensorSpec()"', '"no"', "raises ValueError"),
+    (
+        "check_tokens",
+        "boundary=True,",
+        "boundary=True, drop_remainder=True,",
+        "are lost|ValueError",
+    ),
+    ("check_tokens", "tf.debugging.assert_less_equal(", "print(", "goes through|raises|lost"),
+    ("check_streams", "Dataset.range(first,", "Dataset.range(0,", "from batch 1 is not the rest"),
+    ("check_fixed_lengths", 'padded_shapes={"tokens": [None], "mask": [None]},', "", "batches of"),
+    ("check_iterator", "iterator or dataset", "dataset", "an iterator gives"),
+    ("check_inputs", "start < 0", "False", "start=-1: goes through"),
+]

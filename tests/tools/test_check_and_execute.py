@@ -1,7 +1,6 @@
 """check, execute and new, on a copy of the repository."""
 
 import functools
-import random
 import re
 import time
 
@@ -47,27 +46,16 @@ def outputs(name="tiny"):
 # check ---------------------------------------------------------------------------------------
 
 
-def test_the_lessons_are_in_step(repository):
-    assert [fault for name in lessons.names() for fault in check.check_lesson(name)] == []
-    assert list(check.check_lists(lessons.names())) == []
+def edit_md(name, old, text):
+    path = lessons.md_path(name)
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, text, 1))
 
 
-def edit_md(old, text):
-    def edit(name):
-        path = lessons.md_path(name)
-        assert old in path.read_text()
-        path.write_text(path.read_text().replace(old, text, 1))
-
-    return edit
-
-
-def edit_notebook(change):
-    def edit(name):
-        notebook = lessons.read_notebook(name)
-        change(notebook)
-        nbformat.write(notebook, lessons.notebook_path(name))
-
-    return edit
+def edit_notebook(name, change):
+    notebook = lessons.read_notebook(name)
+    change(notebook)
+    nbformat.write(notebook, lessons.notebook_path(name))
 
 
 def first(notebook):
@@ -82,143 +70,82 @@ def picture(notebook):
     return next(c for c in lessons.code_cells(notebook) if c.metadata.get("mystnb"))
 
 
-FAULTS = {
-    "no notebook": (lambda name: lessons.notebook_path(name).unlink(), "has no notebook"),
-    "no md": (lambda name: lessons.md_path(name).unlink(), "has no md/"),
-    "md edited": (edit_md("import hashlib", "import hashlib as h"), "differ: run"),
-    "tag edited": (edit_md("[tuned-pipeline]", "[first-pipeline]"), "differ: run"),
-    "notebook edited": (
-        edit_notebook(lambda nb: first(nb).update(source="1 + 2")),
-        "::Cell 0: it was edited after its output was stored",
-    ),
-    "stripped": (
-        edit_notebook(lambda nb: first(nb).update(execution_count=None)),
-        "execution count is None",
-    ),
-    "out of order": (
-        edit_notebook(lambda nb: first(nb).update(execution_count=7)),
-        "execution count is 7, not 1",
-    ),
-    "stderr": (
-        edit_notebook(lambda nb: first(nb).outputs[0].update(name="stderr")),
-        "stores text on stderr",
-    ),
-    "path": (
-        edit_notebook(lambda nb: first(nb).outputs[0].update(text="in /home/me/x")),
-        "names a path of one machine",
-    ),
-    "no alt": (
-        edit_notebook(lambda nb: picture(nb).metadata.mystnb.pop("image")),
-        "no alt text",
-    ),
-    "no caption": (
-        edit_notebook(lambda nb: picture(nb).metadata.mystnb.pop("figure")),
-        "no caption",
-    ),
-    "language_info": (
-        edit_notebook(lambda nb: nb.metadata.update(language_info={"version": "3.11"})),
-        "metadata of the machine",
-    ),
-    "unknown tag": (edit_md("[setup]", "[setpu]"), "unknown tag setpu"),
-    "unknown shared tag": (edit_md("[tuned-pipeline]", "[shared-x]"), "differ: run"),
-    "replaces without a word": (
-        edit_md("replaces a file of that name", "writes a file"),
-        "does not say that `%%writefile` replaces",
-    ),
-    "wide module": (
-        edit_md("import hashlib", "%%writefile a_module.py\n" + "# " + 79 * "x"),
-        "a line of 81 columns: 80 at most",
-    ),
-    "myst": (edit_md("## The short answer", ":::{note}\nx\n:::"), "uses MyST syntax"),
-    "two titles": (edit_md("## The short answer", "# The answer"), "exactly one title"),
-    "formats": (
-        edit_md("kernelspec:", "jupytext:\n  formats: md:myst\nkernelspec:"),
-        "sets `formats`",
-    ),
-    "output ignored": (
-        edit_md("[tuned-pipeline]", "[tuned-pipeline, nbval-ignore-output]"),
-        "say why in a comment",
-    ),
-    "filler": (edit_md("## The short answer", "It simply works."), "“simply”, which says nothing"),
-    "long sentence": (
-        edit_md("## The short answer", "A " + "very " * 40 + "long one."),
-        "a sentence of 43 words (“A very very very very very …”)",
-    ),
-    "wrong minutes": (edit_md("** 20 minutes", "** 35 minutes"), "says “35”, and it is “20”"),
-    "minutes elsewhere": (
-        edit_md("## The short answer", "It takes 3 minutes to read."),
-        "says “3”, and it is “20”",
-    ),
-    "no line to install": (edit_md("**Install.**", "**Needs.**"), "says no ``**Install.** `pip"),
-    "another line to install": (
-        edit_md("pip install jax matplotlib", "pip install jax"),
-        "and it is “pip install jax matplotlib scikit-learn torchdata torchvision”",
-    ),
-    "a comment that nbval obeys": (
-        edit_md("import hashlib", "# NBVAL_SKIP\nimport hashlib"),
-        "has the comment `# NBVAL_SKIP`, which nbval would obey: use a tag",
-    ),
-    "a copy of no cell": (
-        edit_md("## Make it fast", code("unheard_of = 1", "from-grain") + "\n## Make it fast"),
-        "has the tag from-grain, and no lesson has the cell that it would be a copy of",
-    ),
-    "an assert in a cell to copy": (
-        edit_md("## Make it fast", code("assert 1") + "\n## Make it fast"),
-        "asserts, and readers copy it: move it to a proof below",
-    ),
-    "an assert in a module": (
-        edit_md("## Make it fast", code("%%writefile a.py\nassert 1") + "\n## Make it fast"),
-        "asserts, and readers copy it",
-    ),
-    "proof without a title": (
-        edit_md("# @title Proof: digits", "# Digits"),
-        "has the tag proof: its first line begins with `# @title Proof:`",
-    ),
-    "title without a fold": (
-        edit_md("[tuned-pipeline]\n", "[tuned-pipeline]\n\n# @title Proof: none"),
-        "has a title (`# @title`), but no tag that folds it",
-    ),
-    "solution without a title": (
-        edit_md("[tuned-pipeline]", "[exercise]"),
-        "has the tag exercise: its first line begins with `# @title Show the solution`",
-    ),
-    "unfolded": (
-        edit_notebook(lambda nb: proof(nb).metadata.pop("jupyter")),
-        "its metadata do not follow from its tags",
-    ),
-    "folded by hand": (
-        edit_notebook(lambda nb: first(nb).metadata.update(collapsed=True)),
-        "its metadata do not follow from its tags",
-    ),
-    "name of a proof": (
-        edit_md("## Make it fast", code("print(records)") + "\n## Make it fast"),
-        "needs the name records, which a proof defines",
-    ),
-    "name of a proof in a function": (
-        edit_md("## Make it fast", code("def f():\n    return records") + "\n## Make it fast"),
-        "needs the name records, which a proof defines",
-    ),
-    "output cleared": (
-        edit_md("## Make it fast", code("clear_output()") + "\n## Make it fast"),
-        "says clear_output, whose output nbval does not compare",
-    ),
-    "display updated later": (
-        edit_md("## Make it fast", code("update_display(1)") + "\n## Make it fast"),
-        "says update_display, whose output nbval does not compare",
-    ),
-    "display updated": (
-        edit_md("## Make it fast", code("display(1, display_id=True)") + "\n## Make it fast"),
-        "says display_id, whose output nbval does not compare",
-    ),
+SPOILED = "pytorch_dataloader"
+BELOW_A_PROOF = "## Make it fast"  # one that defines `records`
+ADDED = {  # to the lesson, and what check says then
+    "It simply works.": "“simply”, which says nothing",
+    "A " + "very " * 40 + "long one.": "a sentence of 43 words (“A very very very very very …”)",
+    "It takes 3 minutes to read.": "says “3”, and it is “20”",
+    "# Another title": "exactly one title",
+    ":::{note}\nx\n:::": "uses MyST syntax",
+    code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",
+    code("# NBVAL_SKIP\n1"): "the comment `# NBVAL_SKIP`, which nbval would obey: use a tag",
+    code("#  PYTEST_VALIDATE_IGNORE_OUTPUT\n1"): "which nbval would obey",
+    code("1", "setpu"): "unknown tag setpu",
+    code("1", "from-grain"): "no lesson has the cell that it would be a copy of",
+    code("1", "nbval-ignore-output"): "say why in a comment",
+    code("assert 1"): "asserts, and readers copy it: move it to a proof below",
+    code("%%writefile a.py\nassert 1"): "asserts, and readers copy it",
+    code("# Digits", "proof"): "the tag proof: its first line begins with `# @title Proof:`",
+    code("1", "exercise"): "the tag exercise: its first line begins with `# @title Show the sol",
+    code("# @title Proof: 1"): "has a title (`# @title`), but no tag that folds it",
+    code("print(records)"): "needs the name records, which a proof defines",
+    code("def f():\n    return records"): "needs the name records, which a proof defines",
+    code("clear_output()"): "says clear_output, whose output nbval does not compare",
+    code("update_display(1)"): "says update_display, whose output nbval does not compare",
+    code("display(1, display_id=True)"): "says display_id, whose output nbval does not compare",
 }
+EDITED = [  # what the lesson says, what it says instead, and what check says then
+    ("import hashlib", "import hashlib as h", "differ: run"),
+    ("[tuned-pipeline]", "[first-pipeline]", "differ: run"),
+    ("kernelspec:", "jupytext:\n  formats: md:myst\nkernelspec:", "sets `formats`"),
+    ("replaces a file of that name", "writes it", "does not say that `%%writefile` replaces"),
+    ("** 20 minutes", "** 35 minutes", "says “35”, and it is “20”"),
+    ("**Install.**", "**Needs.**", "says no ``**Install.** `pip"),
+    ("install jax matplotlib", "install jax", "and it is “pip install jax matplotlib scikit-"),
+]
+STORED = [  # what happens to the notebook, and what check says then
+    (lambda nb: first(nb).update(source="1 + 2"), "::Cell 0: it was edited after its output"),
+    (lambda nb: first(nb).update(execution_count=None), "execution count is None"),
+    (lambda nb: first(nb).update(execution_count=7), "execution count is 7, not 1"),
+    (lambda nb: first(nb).outputs[0].update(name="stderr"), "stores text on stderr"),
+    (lambda nb: first(nb).outputs[0].update(text="in /home/me/x"), "a path of one machine"),
+    (lambda nb: picture(nb).metadata.mystnb.pop("image"), "no alt text"),
+    (lambda nb: picture(nb).metadata.mystnb.pop("figure"), "no caption"),
+    (lambda nb: nb.metadata.update(language_info={}), "metadata of the machine"),
+    (lambda nb: proof(nb).metadata.pop("jupyter"), "metadata do not follow from its tags"),
+    (lambda nb: first(nb).metadata.update(collapsed=True), "metadata do not follow from its tags"),
+]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_check_finds(repository, fault):
-    spoil, message = FAULTS[fault]
-    spoil("pytorch_dataloader")
-    faults = list(check.check_lesson("pytorch_dataloader"))
+def assert_found(message):
+    faults = [*check.check_lesson(SPOILED)]
     assert any(message in fault for fault in faults), faults
+
+
+@pytest.mark.parametrize(("added", "message"), ADDED.items())
+def test_check_finds_what_was_added(repository, added, message):
+    edit_md(SPOILED, BELOW_A_PROOF, f"{added}\n\n{BELOW_A_PROOF}")
+    assert_found(message)
+
+
+@pytest.mark.parametrize(("old", "new", "message"), EDITED)
+def test_check_finds_what_was_edited(repository, old, new, message):
+    edit_md(SPOILED, old, new)
+    assert_found(message)
+
+
+@pytest.mark.parametrize(("change", "message"), STORED)
+def test_check_finds_what_is_wrong_with_what_is_stored(repository, change, message):
+    edit_notebook(SPOILED, change)
+    assert_found(message)
+
+
+@pytest.mark.parametrize(("twin", "other"), [(lessons.MD, "md/"), (lessons.NOTEBOOKS, "notebook")])
+def test_check_finds_that_a_twin_is_missing(repository, twin, other):
+    [path] = (repository / twin.name).glob(f"{SPOILED}.*")
+    path.unlink()
+    assert_found(f"has no {other}")
 
 
 @pytest.mark.usefixtures("repository")
@@ -278,9 +205,9 @@ def test_fix_writes_what_follows_from_something_else(repository, python):
 
 def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     before = lessons.read_notebook("grain")
-    edit_md("## The short answer", "A new sentence.\n\n## The short answer")("grain")
-    edit_md("[tuned-pipeline]", "[tuned-pipeline, hide-input]")("grain")
-    edit_md("## Make it fast", code("1") + "\n## Make it fast")("pytorch_dataloader")
+    edit_md("grain", "## The short answer", "A new sentence.\n\n## The short answer")
+    edit_md("grain", "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
+    edit_md("pytorch_dataloader", "## Make it fast", code("1") + "\n## Make it fast")
     code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
     done = python("tools/check.py", "--fix", cwd=repository)
     assert done.stdout == "notebooks/grain.ipynb: has the prose of md/\n"
@@ -299,8 +226,8 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
 
 
 def test_fix_carries_nothing_below_an_output_that_is_not_its_own(repository):
-    edit_md("## The short answer", "A new sentence.\n\n## The short answer")("grain")
-    edit_notebook(lambda nb: first(nb).metadata.update(stamp="another"))("grain")
+    edit_md("grain", "## The short answer", "A new sentence.\n\n## The short answer")
+    edit_notebook("grain", lambda nb: first(nb).metadata.update(stamp="another"))
     assert not check.carry("grain")
 
 
@@ -335,7 +262,7 @@ def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, pyt
     assert lessons.md_path("tiny").read_text() == before
 
 
-def test_fix_formats_code_and_leaves_magics_and_prose(repository):
+def test_fix_formats_code_and_leaves_magics_prose_and_what_is_no_python(repository):
     file = "%%writefile tiny_module.py\n"
     rest = [code("%pip install -q  numpy"), code("# A comment"), "\nx = { 'a':1 }\n"]
     write_tiny(code("x = { 'a':1 }"), code(file + "x = { 'a':1 }"), *rest)
@@ -343,10 +270,7 @@ def test_fix_formats_code_and_leaves_magics_and_prose(repository):
     done = [code('x = {"a": 1}'), code(file + 'x = {"a": 1}'), *rest]
     assert lessons.md_path("tiny").read_text() == HEADER + "".join(done)
     assert not check.fix("tiny")
-
-
-def test_fix_leaves_a_lesson_alone_that_is_no_python(repository):
-    write_tiny(code("x = { 'a':1 }"), code("x = {"))
+    write_tiny(code("x = { 'a':1 }"), code("x = {"))  # no Python: ruff says so
     assert not check.fix("tiny")
 
 
@@ -355,22 +279,22 @@ def test_fix_leaves_the_lessons_as_they_are(repository):
         assert not check.fix(name)
 
 
-def test_check_finds_a_lesson_that_no_list_knows(repository):
-    assert [*check.check_lists([*lessons.names(), "tiny"])] == [
-        "lessons.toml does not know md/tiny.md, for it is not listed: add an entry."
-    ]
-    without = [name for name in lessons.names() if name != "grain"]
-    assert [*check.check_lists(without)] == [
-        "lessons.toml lists grain, and there is no md/grain.md: delete the entry."
-    ]
-    assert [*check.check_lists([*lessons.names(), "tiny_in_depth"])] == [
-        "lessons.toml does not know md/tiny_in_depth.md, for its lesson has none: add an entry."
-    ]
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        ({"tiny"}, "lessons.toml does not know md/tiny.md, for it is not listed: add an entry."),
+        ({"grain"}, "lessons.toml lists grain, and there is no md/grain.md: delete the entry."),
+        ({"tiny_in_depth"}, "lessons.toml does not know md/tiny_in_depth.md, for its lesson has "),
+    ],
+)
+def test_check_finds_a_lesson_that_no_list_knows(repository, names, fault):
+    [found] = check.check_lists([*names.symmetric_difference(lessons.names())])
+    assert found.startswith(fault)
 
 
 def test_check_says_what_to_do_and_fails(repository, python):
     lessons.notebook_path("pytorch_dataloader").write_text("not json")
-    edit_md("## The short answer", "## The answer")("grain")
+    edit_md("grain", "## The short answer", "## The answer")
     done = python("tools/check.py", cwd=repository)
     assert done.returncode == 1
     assert "is not a notebook: restore it with git" in done.stderr
@@ -435,42 +359,27 @@ def test_execute_renews_a_picture_below_new_text_only(execute_tiny):
     assert outputs()[0] == "Intel\n" and picture() != first
 
 
-TITLE = "# @title Proof: it holds"
-
-
-def test_execute_folds_a_proof_for_jupyterlab_and_colab(execute_tiny):
-    def metadata():
-        notebook = lessons.read_notebook("tiny")
-        return [{**c.metadata, "stamp": ""} for c in lessons.code_cells(notebook)]
-
+def test_what_folds_a_cell_in_jupyterlab_and_colab_follows_from_its_tags(execute_tiny):
     show = "display({'image/png': 'AAAA', 'text/plain': 'x'}, raw=True)"
-    picture = (
-        f":tags: [proof]\n:mystnb: {{image: {{alt: a}}, figure: {{caption: b}}}}\n\n{TITLE}\n{show}"
-    )
+    words = ":mystnb: {image: {alt: a}, figure: {caption: b}}"  # of the picture
+    title, of_solution = "# @title Proof: it holds", "# @title Show the solution"
     cells = [
-        code(f"{TITLE}\nprint(1)", "proof"),
-        code(f"{TITLE}\nassert 1", "proof"),
-        f"\n```{{code-cell}} ipython3\n{picture}\n```\n",
-        code("# @title Show the solution\nprint(2)", "exercise"),
+        code(f"{title}\nprint(1)", "proof"),
+        code(f"{title}\nassert 1", "proof"),
+        code(f"{title}\n{show}", "proof").replace("\n\n", f"\n{words}\n\n", 1),
+        code(f"{of_solution}\nprint(2)", "exercise"),
         code("print(3)"),
     ]
-    write_tiny(*cells)
-    execute_tiny()
     text = {"cellView": "form", "jupyter": {"source_hidden": True, "outputs_hidden": True}}
     silent = {"cellView": "form", "jupyter": {"source_hidden": True}}
-    folds = [{k: m[k] for k in lessons.FOLDING if k in m} for m in metadata()]
-    assert folds == [text, silent, silent, text, {}]
-    assert list(check.check_lesson("tiny")) == []
-
-    stored = lessons.notebook_path("tiny").read_bytes()
-    execute_tiny()
-    assert lessons.notebook_path("tiny").read_bytes() == stored, "lost in the merge"
-    assert jupytext.read(lessons.md_path("tiny")).cells[1].metadata == {"tags": ["proof"]}
-
-    write_tiny(code("print(1)"), *cells[1:])  # the tag is gone
-    execute_tiny()
-    assert not any(key in metadata()[0] for key in lessons.FOLDING)
-    assert list(check.check_lesson("tiny")) == []
+    for first, fold in ((cells[0], text), (code("print(1)"), {})):  # then its tag is gone
+        write_tiny(first, *cells[1:])
+        execute_tiny()
+        found = lessons.code_cells(lessons.read_notebook("tiny"))
+        folds = [{k: c.metadata[k] for k in lessons.FOLDING if k in c.metadata} for c in found]
+        assert folds == [fold, silent, silent, text, {}]
+        assert list(check.check_lesson("tiny")) == []
+    assert jupytext.read(lessons.md_path("tiny")).cells[2].metadata == {"tags": ["proof"]}
 
 
 def test_a_gpu_cell_keeps_its_output_until_it_is_edited(execute_tiny):
@@ -525,62 +434,16 @@ def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in
     assert not list(lessons.NOTEBOOKS.glob("*tiny*"))
 
 
-@pytest.mark.parametrize("after", ["tiny", "stored after"])
-def test_execute_interrupted_at_any_moment_leaves_a_whole_notebook_or_none(
-    workshop, in_terminal, after
-):
-    write_tiny(code("print(1)"))
-    process = in_terminal("tools/execute.py", "tiny", cwd=workshop)
-    process.wait_until_it_says(after)
-    time.sleep(random.uniform(0, 4))
-    started = process.descendants()
-    process.press_ctrl_c()
-    assert not psutil.wait_procs(started, timeout=10)[1]
-    found = [path.name for path in lessons.NOTEBOOKS.glob("*tiny*")]
-    assert found in ([], ["tiny.ipynb"])
-    assert not found or list(check.check_lesson("tiny")) == []
-
-
-def test_execute_in_a_read_only_clone(workshop, python, mounted):
-    write_tiny(code("print(1)"))
-    prefix = mounted('--bind -o ro "$0"', workshop, first='cd "$0"')
-    done = python("tools/execute.py", "tiny", prefix=prefix, cwd=workshop)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"execute: {lessons.NOTEBOOKS} cannot be written to")
-
-
-def test_execute_on_a_disk_that_is_nearly_full(workshop, data, python, mounted):
-    write_tiny(code("print(1)"), "\nIt takes more than a page of the disk.\n" * 200)
-    prefix = mounted("-t tmpfs -o size=4k tmpfs", lessons.NOTEBOOKS, f'ln -s "{data}" "$0/data"')
-    done = python("tools/execute.py", "tiny", prefix=prefix, cwd=workshop)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert "No space left on device: put that right and run it again" in done.stderr
-
-
-def test_execute_of_an_unknown_lesson(workshop, python):
-    done = run_execute(python, workshop, "no_such")
-    assert done.returncode == 1
-    known = ", ".join(lessons.names())
-    assert f"md/no_such.md does not exist: the lessons are {known}." in done.stderr
-
-
-def test_two_executes_of_one_lesson(workshop):
-    with (
-        execute.filelock.FileLock(execute.lock_path("tiny")),
-        pytest.raises(lessons.Problem, match="is being executed by another run"),
-    ):
-        execute.execute("tiny", refresh=False)
-
-
 # new -----------------------------------------------------------------------------------------
 
 
-def test_a_new_lesson_runs_as_it_stands(workshop, python):
+def test_a_new_lesson_and_its_depth_run_as_they_stand(workshop, python):
     assert python("tools/new.py", "my_loader", cwd=workshop).returncode == 0
-    assert not check.fix("my_loader"), "the template is not formatted"
-    done = run_execute(python, workshop, "my_loader")
+    pages = "my_loader", "my_loader_in_depth"
+    assert not any(map(check.fix, pages)), "a template is not formatted"
+    done = run_execute(python, workshop, *pages)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert list(check.check_lesson("my_loader")) == []
+    assert [fault for page in pages for fault in check.check_lesson(page)] == []
     measure = (
         "from benchmarks import lesson; made = lesson.Lesson('my_loader'); "
         "made.check(); print(made.epoch() > 0, made.resident_epoch() > 0)"

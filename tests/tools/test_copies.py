@@ -72,15 +72,6 @@ def test_a_folded_cell_has_a_block_if_it_is_to_copy():
     assert not blocks(cell("import a"), cell(uses, "shared-a", "hide-input"))
 
 
-def test_the_loaders_have_blocks_for_the_short_answer_and_the_tuned_pipeline():
-    for name in ("pytorch_dataloader", "grain", "huggingface_datasets"):
-        notebook = lessons.read_notebook(name)
-        cells = lessons.code_cells(notebook)
-        tags = [{*lessons.tags(cells[number])} for number in copies.blocks(notebook)]
-        for tag in ("short-answer", "tuned-pipeline"):
-            assert any(tag in found for found in tags), (name, tag)
-
-
 @pytest.mark.parametrize("name", HAVE_BLOCKS)
 def test_a_block_leaves_no_name_open(name):
     for block in copies.blocks(lessons.read_notebook(name)).values():

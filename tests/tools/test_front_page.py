@@ -94,20 +94,6 @@ def test_the_newest_machine_is_shown_and_a_gpu_before_others(results, tmp_path):
     assert front_page.measured(tmp_path)["processor"] == "c"
 
 
-def test_the_committed_results_can_be_drawn():
-    results = front_page.measured()
-    assert len(front_page.speeds(results)) >= 4
-    assert drawn(results).find(f"{SVG}svg") is not None
-
-
-def test_the_code_is_that_of_the_tested_cell():
-    shown = front_page.code()
-    cells = lessons.code_cells(lessons.read_notebook(front_page.SHOWN))
-    [cell] = [cell.source for cell in cells if "short-answer" in lessons.tags(cell)]
-    assert shown in cell and shown.startswith("def batches(")
-    assert len(shown.splitlines()) <= 12
-
-
 def test_the_front_pages_say_alike_on_what_nothing_has_run(monkeypatch):
     run = {"grain": {}}
     on_cpu = [("A machine, no GPU", "Python 3.13", run), ("A machine, no GPU", "Python 3.11", run)]

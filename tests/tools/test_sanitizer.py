@@ -3,23 +3,23 @@
 import re
 
 import pytest
-from nbval.plugin import get_sanitize_patterns
 
 from tools import execute, lessons
 
-# For each rule, by its replacement: (samples that it must mask whole, samples it must not touch).
-# A sample in the first list is masked to the replacement alone, but for the named rest.
+LIBRARIES = (
+    "jax torch torchvision numpy tensorflow tensorflow_datasets grain orbax datasets pyarrow"
+)
+# For each rule, by its replacement: what it makes of samples, and samples that it must not touch.
 SAMPLES = {
     " <time>": (
         {
             "epoch 0: 2.4 s, test": "epoch 0: <time>, test",
-            "epoch 0: 12.4 s, test": "epoch 0: <time>, test",
             "took   3 s": "took <time>",
             "took 1,234.5 ms": "took <time>",
             "80 µs": " <time>",
             "a call costs 15 ns.": "a call costs <time>.",
         },
-        ["3 steps", "2 sizes", "28 samples", "1.2.3 s", "v2 s", "epoch 0", "12 minutes", "4 ms_"],
+        ["3 steps", "2 sizes", "1.2.3 s", "v2 s", "epoch 0", "12 minutes", "4 ms_"],
     ),
     " <throughput>": (
         {
@@ -30,53 +30,25 @@ SAMPLES = {
             "70.5 rows/s from disk": " <throughput> from disk",
             "2 workers:  1,090 photographs/s": "2 workers: <throughput>",
         },
-        [
-            "860,000 images",
-            "47 MB",
-            "100,352 bytes",
-            "468 batches of 128",
-            "2 images/step",
-            "512 tokens",
-            "60,000 rows",
-            "512 photographs",
-            "v2 rows/s",
-            "tokens/s",
-            "3 tokens/sequence",
-        ],
+        ["860,000 images", "47 MB", "468 batches of 128", "2 images/step", "v2 rows/s", "tokens/s"],
     ),
     " <memory> resident": (
         {
-            "412 MB resident": " <memory> resident",
             "after 10 epochs:  1,412.5 MB resident": "after 10 epochs: <memory> resident",
             "1.2 GB resident, flat": " <memory> resident, flat",
         },
-        [
-            "47 MB",
-            "a set of 47 MB, resident on the device",
-            "412 bytes resident",
-            "412 MB residential",
-            "resident: 47 MB",
-        ],
+        ["47 MB", "47 MB, resident on the device", "412 bytes resident", "412 MB residential"],
     ),
     " <ratio> times (measured)": (
-        {
-            "3.4 times (measured)": " <ratio> times (measured)",
-            "faster:  12 times (measured).": "faster: <ratio> times (measured).",
-        },
-        ["3.4 times", "4 times as many bytes", "times (measured)", "3.4 times (computed)"],
+        {"faster:  3.4 times (measured).": "faster: <ratio> times (measured)."},
+        ["3.4 times", "times (measured)", "3.4 times (computed)"],
     ),
     " <number> cores (measured)": (
-        {
-            "16.7 cores (measured)": " <number> cores (measured)",
-            "needs  1,200 cores (measured).": "needs <number> cores (measured).",
-        },
+        {"needs  1,200.5 cores (measured).": "needs <number> cores (measured)."},
         ["2 cores", "cores (measured)", "4.9 cores (computed)", "v2 cores (measured)"],
     ),
     "accuracy <percent>": (
-        {
-            "test accuracy 97.83%": "test accuracy <percent>",
-            "accuracy  100.00%": "accuracy <percent>",
-        },
+        {"test accuracy  97.83%": "test accuracy <percent>"},
         ["97.83%", "accuracy 97", "50.00% of the batch", "accuracy of 10%"],
     ),
     " <loss>": (
@@ -99,33 +71,12 @@ SAMPLES = {
         ],
     ),
     r"\1 <version>": (
-        {
-            "jax          0.12.0.1": "jax <version>",
-            "torch        2.15.0+cu132": "torch <version>",
-            "torchvision  0.29.2": "torchvision <version>",
-            "numpy        2.5.5": "numpy <version>",
-            "tensorflow   2.21.0": "tensorflow <version>",
-            "tensorflow_datasets 4.9.10": "tensorflow_datasets <version>",
-            "grain        0.2.18": "grain <version>",
-            "orbax        0.12.8": "orbax <version>",
-            "datasets     5.2.0": "datasets <version>",
-            "pyarrow      26.0.1": "pyarrow <version>",
-            "cupy         14.0.1": "cupy <version>",
-            "tokenizers   0.23.3": "tokenizers <version>",
-        },
-        [
-            "jax (128, 28, 28) uint8",
-            "torch 2 tensors",
-            "import jax",
-            "scipy 1.2.3",
-            "datasets 2 of 3 read",
-        ],
+        {f"{name}   2.15.0+cu132": f"{name} <version>" for name in LIBRARIES.split()}
+        | {"cupy 14.0.1": "cupy <version>", "tokenizers 0.23.3": "tokenizers <version>"},
+        ["jax (128, 28, 28) uint8", "torch 2 tensors", "scipy 1.2.3", "datasets 2 of 3 read"],
     ),
     "device <name>": (
-        {
-            "device       cpu": "device <name>",
-            "device       NVIDIA H200": "device <name>",
-        },
+        {"device       cpu": "device <name>", "device       NVIDIA H200": "device <name>"},
         ["the device holds 2 arrays", "devices 8", "device"],
     ),
     r"Wrote \1": (
@@ -136,10 +87,7 @@ SAMPLES = {
         ["Writing 2 files", "Overwriting data/x.json", "Writing a.py failed", "Wrote 1 line"],
     ),
 }
-
-
-def patterns():
-    return get_sanitize_patterns(lessons.SANITIZER.read_text())
+RULES = execute.sanitize_patterns()
 
 
 def sanitize(text, rules):
@@ -148,18 +96,14 @@ def sanitize(text, rules):
     return text
 
 
-def test_nbval_reads_every_rule():
+def test_nbval_reads_every_rule_and_each_has_samples():
     lines = lessons.SANITIZER.read_text().splitlines()
-    assert len(patterns()) == sum(line.startswith("regex:") for line in lines) > 0
-    assert len(patterns()) == sum(line.startswith("replace:") for line in lines)
-    assert patterns() == execute.sanitize_patterns()
+    for start in ("regex:", "replace:"):
+        assert len(RULES) == sum(line.startswith(start) for line in lines)
+    assert [replacement for _, replacement in RULES] == list(SAMPLES)
 
 
-def test_every_rule_has_samples():
-    assert [replacement for _, replacement in patterns()] == list(SAMPLES)
-
-
-@pytest.mark.parametrize("rule", patterns(), ids=lambda rule: rule[1].strip())
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule[1].strip())
 def test_rule_masks_what_it_must_and_nothing_else(rule):
     masked, untouched = SAMPLES[rule[1]]
     for sample, expected in masked.items():
@@ -171,4 +115,4 @@ def test_rule_masks_what_it_must_and_nothing_else(rule):
 def test_no_rule_touches_another_rules_mask():
     for masked, _ in SAMPLES.values():
         for expected in masked.values():
-            assert sanitize(expected, patterns()) == expected
+            assert sanitize(expected, RULES) == expected
