@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import bench, contract, report
 from benchmarks import lesson as in_process
 from offline import lay_out
-from tools import lessons, machine
+from tools import lessons, machine, measured
 from tools import results as stored
 
 
@@ -197,26 +197,10 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     return figures
 
 
-def columns(figures: dict) -> dict[str, str]:
-    """The row of a loader in the table."""
-    row = {
-        "version": figures["version"],
-        "MB on disk": report.middle(figures["installation_bytes"], unit=1e6),
-        "import, s": report.middle([cost["import_s"] for cost in figures["import"]], ".1f"),
-        "images/s": report.middle(figures.get("tuned_images_s")),
-        "of the reference": report.spread(figures, "tuned_images_s", "numpy_images_s"),
-    }
-    for workers, of in figures.get("photos", {}).items():
-        row[f"photographs/s, {workers}"] = report.middle(of["images_s"])
-        row[f"of the decoder, {workers}"] = report.spread(of, "images_s", "decoder_images_s")
-    for wait, speeds in figures.get("stored", {}).items():
-        row[f"stored rows/s, {1000 * float(wait):.0f} ms"] = report.middle(speeds)
-    return row
-
-
 def text(results: dict) -> str:
     """A table of what was measured, and a sentence for each promise that is not kept."""
     loaders = {figures["title"]: figures for figures in results["loaders"].values()}
+    shown = {title: measured.of_no_lesson(figures) for title, figures in loaders.items()}
     broken = [
         f"{title}, {function}, {promise}: {said}"
         for title, figures in loaders.items()
@@ -224,7 +208,7 @@ def text(results: dict) -> str:
         for promise, said in verdicts.items()
         if said
     ]
-    return "\n\n".join([*report.table(stored.label(results), loaders, columns), *broken])
+    return "\n\n".join([*report.table(stored.label(results), shown), *broken])
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from benchmarks.without_lesson.study import LOADERS
 from tools import lessons, site_pages
 
 NAME = "choose_a_loader"
-PLACES = {"memory", "a folder"}
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
 
 
@@ -85,8 +84,7 @@ def test_every_link_to_a_lesson_leads_to_a_heading():
 
 
 def test_the_stream_keeps_the_contract_on_data_of_many_sizes():
-    names = {}
-    exec("import numpy as np\n" + source("def numpy_batches"), names)
+    exec("import numpy as np\n" + source("def numpy_batches"), names := {})
     for case in contract.CASES:
         contract.check_case(names["numpy_batches"], case)
     hypothesis_cases.run(names["numpy_batches"])
@@ -96,61 +94,52 @@ def test_the_stream_keeps_the_contract_on_data_of_many_sizes():
 
 
 def keeps_up(step: float, machine: dict) -> dict[str, str]:
-    names = {}
-    for defined in ("versions_of", "keeps_up"):
-        exec(source(f"def {defined}("), names)
+    exec("\n".join(map(source, ("def versions_of(", "def keeps_up("))), names := {})
     return names["keeps_up"](step, machine)
 
 
-def measured(median: float) -> list[float]:
-    return [0.9 * median, median, 1.1 * median]
+def machine(workers=(1, 2)) -> dict:
+    """Speeds, of which the slowest repetition has nine tenths of the median."""
 
+    def speed(median: float) -> dict:
+        return {"images/s": [0.9 * median, median, 1.1 * median]}
 
-def machine(factor: float = 1, workers=(1, 2)) -> dict:
-    memory = {
-        "Grain": {"short": measured(2_000 * factor), "images/s": measured(8_000 * factor)},
-        "Hugging Face": {"short": None, "images/s": measured(6_000 * factor)},
-        "NumPy": {"images/s": measured(10_000 * factor)},
-    }
+    memory = {"Grain": speed(8_000) | {"short": [1_800, 2_000, 2_200]}, "NumPy": speed(10_000)}
+    memory["Hugging Face"] = speed(6_000) | {"short": None}
     photographs = {
-        "Grain": {f"{n}": {"images/s": measured(50 * n * factor)} for n in workers},
-        "Hugging Face": {f"{n}": {"images/s": measured(40 * n * factor)} for n in workers},
+        "Grain": {f"{n}": speed(50 * n) for n in workers},
+        "Hugging Face": {f"{n}": speed(40 * n) for n in workers},
     }
     return {"memory": memory, "photographs": photographs}
 
 
-def test_a_slow_step_is_fed_by_the_least_effort():
-    assert keeps_up(30, machine()) == {
-        "memory": "28x28 images from memory, enough: NumPy (take), Grain (short answer), "
-        "Hugging Face (tuned).",
-        "a folder": "small photographs from a folder, enough: Grain (1 worker), "
-        "Hugging Face (1 worker).",
-    }
+MEMORY, FOLDER = "28x28 images from memory, ", "small photographs from a folder, "
+SAYS = [  # a step's images/s, the workers that were measured, and what is said of each place
+    (
+        30,
+        (1, 2),
+        "enough: NumPy (take), Grain (short answer), Hugging Face (tuned).",
+        "enough: Grain (1 worker), Hugging Face (1 worker).",
+    ),
+    # Workers are counted as numbers.
+    (80, (16, 2, 1), "enough: NumPy (take)", "enough: Grain (2 workers), Hugging Face (16 workers"),
+    # Between the slowest and the median of the short answer: the slowest has to be enough.
+    (1_900, (1, 2), "enough: NumPy (take), Grain (tuned)", "none is enough. The fastest, Grain (2"),
+    (
+        100_000,
+        (1, 2),
+        "none is enough. The fastest, NumPy (take), gives at least 9,000 images/s, or 9.0% of that",
+        "none is enough. The fastest, Grain (2 workers), gives at least 90 images/s",
+    ),
+]
 
 
-def test_the_slowest_repetition_has_to_be_enough():
-    said = keeps_up(1_900, machine())["memory"]  # between the slowest and the median
-    assert "Grain (tuned)" in said and "short answer" not in said
-
-
-def test_workers_are_counted_as_numbers():
-    many = machine(workers=(16, 2, 1))
-    assert "Grain (2 workers), Hugging Face (16 workers)" in keeps_up(80, many)["a folder"]
-
-
-def test_a_step_that_none_feeds_is_told_what_is_missing():
-    said = keeps_up(100_000, machine())
-    assert said.keys() == PLACES
-    assert said["memory"].endswith(
-        "none is enough. The fastest, NumPy (take), gives at least 9,000 images/s, or 9.0% of that."
-    )
-    assert "The fastest, Grain (2 workers), gives at least 90 images/s" in said["a folder"]
-
-
-def test_machines_answer_for_themselves():
-    slow, fast = (keeps_up(5_000, machine(factor)) for factor in (0.1, 100))
-    assert "none is enough" in slow["memory"] and "none is enough" in slow["a folder"]
-    assert "Grain (short answer)" in fast["memory"] and "Grain (2 workers)" in fast["a folder"]
+@pytest.mark.parametrize(("step", "workers", "memory", "folder"), SAYS)
+def test_a_step_is_fed_by_the_least_effort_or_told_what_is_missing(step, workers, memory, folder):
+    said = keeps_up(step, machine(workers))
+    assert said.keys() == {"memory", "a folder"}
+    assert said["memory"].startswith(MEMORY + memory)
+    assert said["a folder"].startswith(FOLDER + folder)
 
 
 @pytest.mark.parametrize("step", [0, -1, float("nan"), float("inf")])
@@ -165,8 +154,7 @@ def test_a_step_without_a_speed_is_refused(step):
 def stored() -> dict:
     """The results that the page holds."""
     [cell] = filter(is_results, cells())
-    names = {"json": json}
-    exec(cell.source, names)
+    exec(cell.source, names := {"json": json})
     return names["MEASURED"]
 
 
@@ -214,12 +202,6 @@ def test_the_page_runs_with_several_machines(run_page, capsys):
     for name in results:
         assert said.count(name) >= len(axes)
     assert re.search(r"^  Grain +16 ", said, re.MULTILINE)
-
-
-def test_the_page_runs_with_one_machine(run_page):
-    results = of_two_machines()
-    results.popitem()
-    assert len(run_page(results)) == 8
 
 
 # Where in the results of a machine, what is put there: a sentence of the page would be wrong.
