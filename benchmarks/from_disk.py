@@ -49,6 +49,7 @@ class FromDisk(Lesson):
     """The stream of one lesson, of (images, rows), and NumPy's of a mapped file."""
 
     run = PIPELINES | {"copy"}
+    keys = ("rows_s", "mapped_rows_s")  # of what `speeds` returns, in the results
 
     def check(self) -> None:
         """Write the rows. Raises Refused unless an epoch has each row once, as it was written."""
@@ -77,8 +78,8 @@ class FromDisk(Lesson):
         images = np.load(Path(self.folder.name, "images.npy"), mmap_mode="r")
         return gathered(images, np.arange(ROWS), BATCH, TAKE)
 
-    def rows_per_second(self, seconds: float) -> tuple[float, float]:
-        """Of the loader, and of the reference."""
+    def speeds(self, seconds: float) -> tuple[float, float]:
+        """Rows per second, of the loader and of the reference."""
         found = []
         for opened in (self.stream, self.mapped):
             with contextlib.closing(opened()) as stream:

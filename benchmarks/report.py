@@ -28,7 +28,7 @@ HEADINGS = {
     "tokens": "windows of text, and their share of a copy of as many tokens",
     "storage": "rows where each answer waits 20 ms, and their share of the rows without waiting",
     "start": "what the library adds to JAX, and the time to the first batch",
-    "growth": "time for an image as a multiple of that of 60,000, and the memory that comes to it",
+    "growth": "growth: time for an image as a multiple of that of 60,000, and the memory it takes",
     "sizes": "other sizes of batch and image: the share of NumPy's take",
 }
 

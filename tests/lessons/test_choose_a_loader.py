@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import contract
 from benchmarks.without_lesson.study import LOADERS
-from tools import lessons, site_pages
+from tools import lessons
 
 NAME = "choose_a_loader"
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
@@ -41,13 +41,6 @@ def rows_of_the_table() -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
 
 
-def anchors(name: str) -> set[str]:
-    markdown = (c.source for c in lessons.read_md(name).cells if c.cell_type == "markdown")
-    text = re.sub(r"^```.*?^```", "", "\n\n".join(markdown), flags=re.MULTILINE | re.DOTALL)
-    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
-    return {site_pages.slug(heading) for heading in headings}
-
-
 def test_every_entry_of_the_decision_table_answers_in_words_and_leads_to_its_proof():
     head, _, *body = rows_of_the_table()
     assert len(head) == 6 and len(body) >= 12
@@ -70,14 +63,6 @@ def test_every_other_loader_that_was_measured_has_a_row():
     assert rows == {of.title: of.distribution for of in LOADERS.values()}
     for machine in stored().values():
         assert machine["others"].keys() in (rows.keys(), set())
-
-
-def test_every_link_to_a_lesson_leads_to_a_heading():
-    text = lessons.md_path(NAME).read_text()
-    links = set(re.findall(r"\]\((?:(\w+)\.ipynb)?(?:#([\w-]+))?\)", text))
-    assert len(links) > 40
-    for name, anchor in links:
-        assert not anchor or anchor in anchors(name or NAME), f"{name}#{anchor}"
 
 
 # The stream to copy --------------------------------------------------------------------------

@@ -119,6 +119,7 @@ def test_examples_name_themselves(dtype):
 def test_rows_that_were_taken_out_of_a_dataset_are_refused():
     from datasets import Dataset
 
+    @contract.some_of
     def dataset_of(images, labels):
         return Dataset.from_dict({"image": images.tolist(), "label": labels.tolist()})
 
@@ -129,9 +130,8 @@ def test_rows_that_were_taken_out_of_a_dataset_are_refused():
     def all_of_the_table(dataset, *arguments, **others):
         return left(dataset.data.table.to_pydict(), *arguments, **others)
 
-    contract.check_views(left, dataset_of)
-    said = refused(contract.check_views, all_of_the_table, dataset_of)
-    assert said.startswith("filter: ") and "none of the data's" in said
+    contract.check_case(left, ORDINARY, dataset_of)
+    assert "examples again" in refused(contract.check_case, all_of_the_table, ORDINARY, dataset_of)
 
 
 # Folders of photographs ----------------------------------------------------------------------

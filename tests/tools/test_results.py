@@ -91,11 +91,6 @@ def test_what_was_measured_side_by_side_is_compared():
         stored.ratios(figures | {"b": [1.0]}, "a", "b")
 
 
-def test_growth_counts_beside_the_smallest_dataset_and_without_the_examples():
-    grown = small()["lessons"]["grain"]["growth"]
-    assert stored.growth(grown) == {"4": {"time": 2.0, "gather": 1.25, "bytes": 5_000_000}}
-
-
 def test_every_lesson_that_is_measured_is_registered_once():
     loaders = {name for name in lessons.names() if lessons.has_pipeline(name)}
     assert loaders == stored.named("modules").keys() == stored.named("loader").keys()
