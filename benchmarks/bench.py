@@ -129,7 +129,7 @@ def ready(*processes: Process):
         for process in processes:
             stack.enter_context(process)
         for process in processes:
-            process.set_up_s = process.answer()
+            process.answer()
         yield processes
 
 
@@ -222,12 +222,11 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     with ready(Process(name)) as [lesson]:
         lesson.call("check")
     say(name, "cold start")
-    figures |= {"import_s": [], "import_bytes": [], "set_up_s": [], "first_batch_s": []}
+    figures |= {"import_s": [], "import_bytes": [], "first_batch_s": []}
     for _ in range(min(repetitions, 3)):  # half a minute each
         for figure, value in import_cost(modules).items():
             figures[figure].append(value)
         with ready(Process(name)) as [lesson]:
-            figures["set_up_s"].append(lesson.set_up_s)
             figures["first_batch_s"].append(lesson.call("first_batch"))
     with ready(Process(name)) as [lesson]:
         figures["versions"] = lesson.call("versions")
@@ -291,7 +290,7 @@ def photos(
     found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
     alone = functools.partial(Process, environment={"OMP_NUM_THREADS": "1"})
-    keys = ("images_s", "cores", *(("limit_images_s", "limit_cores") * limit), "decoder_images_s")
+    keys = ("images_s", "cores", *(["limit_images_s"] * limit), "decoder_images_s")
     for workers in worker_counts():
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
         own = [alone(lesson.name) for _ in range(workers * limit)]
@@ -299,9 +298,11 @@ def photos(
 
         def once(own=own, of_all=of_all, workers=workers) -> list[float]:
             speeds = [*lesson.call("file_throughput", workers, seconds)]
-            speeds += map(sum, zip(*together(own, "file_throughput", 0, seconds), strict=True))
-            decoders = together(of_all, "file_throughput", 0, seconds, folder)
-            return [*speeds, sum(speed for speed, _ in decoders)]
+            for limits, given in ((own, ()), (of_all, (folder,))):
+                if limits:
+                    rates = together(limits, "file_throughput", 0, seconds, *given)
+                    speeds.append(sum(speed for speed, _ in rates))
+            return speeds
 
         with ready(*own), ready(*of_all):
             found[str(workers)] = in_turn(repetitions, keys, once)

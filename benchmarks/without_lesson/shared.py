@@ -57,6 +57,12 @@ def crop(file: Path, size: int, key: tuple) -> np.ndarray:
     return load(file, size, key, fast_crop)
 
 
+def cropped(example: tuple, size: int) -> tuple[np.ndarray, int]:
+    """The crop and the label of one of `keys`. Raises ValueError."""
+    file, label, key = example
+    return crop(file, size, key), label
+
+
 def crop_bytes(data: bytes, name: str, size: int, key: tuple) -> np.ndarray:
     """The same crop, of the bytes of a file that lie elsewhere. Raises ValueError."""
     try:

@@ -68,7 +68,6 @@ class Studied(in_process.Lesson):
     """What the module of a loader defines, in place of a lesson's cells."""
 
     def __init__(self, name: str, copies: int = 1):
-        start = time.perf_counter()
         logging.disable()  # what libraries say of the errors that the checks provoke
         os.chdir(lessons.NOTEBOOKS)
         self.shared = importlib.import_module("benchmarks.without_lesson.shared")
@@ -77,7 +76,6 @@ class Studied(in_process.Lesson):
         images, labels = lay_out.read_split("train")
         data = {"train_images": images, "train_labels": labels, "PHOTOGRAPHS": PHOTOGRAPHS}
         self.names, self.name, self.photographs = vars(module) | data, name, {}
-        self.set_up_s = time.perf_counter() - start
 
     def verdicts(self) -> dict[str, dict[str, str]]:
         """For each function and each promise, the sentence with which it is refused, or ""."""

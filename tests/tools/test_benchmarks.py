@@ -25,8 +25,6 @@ from tools import results as stored
 class Trouble:
     """A lesson that ends as its methods say, and leaves a process running."""
 
-    set_up_s = 0
-
     def __init__(self, name: str, copies: int):
         self.started = subprocess.Popen(["sleep", "600"])
 
@@ -49,7 +47,7 @@ class Trouble:
 
 class FailingCell(in_process.Lesson):
     def __init__(self, name: str, copies: int):
-        self.name, self.set_up_s = name, 0
+        self.name = name
         self.run_cell("1 / 0")
 
 

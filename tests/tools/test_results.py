@@ -17,7 +17,7 @@ from tools import results as stored
 def small() -> dict:
     """The results of a machine, of two loaders, of which one has all figures, in round numbers."""
     both = {"images_s": [2.0, 4.0, 3.0], "take_images_s": [4.0, 4.0, 4.0]}
-    photos = {"images_s": [90.0], "cores": [1.0], "limit_images_s": [100.0], "limit_cores": [1.0]}
+    photos = {"images_s": [90.0], "cores": [1.0], "limit_images_s": [100.0]}
     grown = {"images_s": [50.0], "gather_images_s": [80.0]}
     grain = {
         "date": "2026-11-22",
@@ -25,7 +25,6 @@ def small() -> dict:
         "installation_bytes": 12_400_000,
         "import_s": [0.5],
         "import_bytes": [5_000_000],
-        "set_up_s": [1.0],
         "first_batch_s": [0.25],
         "tuned_lines": 30,
         "files_lines": 90,
