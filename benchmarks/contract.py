@@ -61,8 +61,8 @@ def patience() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def refusing(what: str = "") -> Iterator[None]:
-    """Raises Refused, which says `what`, for any error of the body, and where it takes too long.
+def refusing() -> Iterator[None]:
+    """Raises Refused for any error of the body, its cause, and where the body takes too long.
 
     An error of the machine, as a full disk is one, goes up as it is.
     """
@@ -74,7 +74,7 @@ def refusing(what: str = "") -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
             raise
-        raise Refused(f"{what}raises {type(error).__name__}: {first_line(error)}") from error
+        raise Refused(f"raises {type(error).__name__}: {first_line(error)}") from error
 
 
 def first_line(error: Exception) -> str:
@@ -338,13 +338,11 @@ def check_refusal(make: Callable[[], Iterable], what: str, says: Iterable, any_e
     `any_error`: another exception will do, as libraries wrap what a worker raises.
     """
     try:
-        with patience():
+        with refusing():
             batch = next(iter(make()), None)
     except Refused as refused:
-        raise Refused(f"{what}: {refused}") from None
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in FULL:
-            raise
+        if not (error := refused.__cause__):
+            raise Refused(f"{what}: {refused}") from None
         if not isinstance(error, ValueError) and not any_error:
             raise Refused(f"{what}: raises {type(error).__name__}, not ValueError.") from error
         message = re.sub(r"(?<=\d),(?=\d{3})", "", str(error))
@@ -573,16 +571,10 @@ class Photographs:
 
     def check_unchanged(self) -> None:
         """Raises Refused if a file has come or gone."""
-        files = sum(path.is_file() and is_shown(path, self.folder) for path in self.files())
-        if files != self.count:
-            raise Refused(f"leaves {files:,} files in a folder of {self.count:,}.")
-
-    def files(self) -> Iterator[Path]:
-        return self.folder.rglob("*")
-
-
-def is_shown(path: Path, folder: Path) -> bool:
-    return not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        paths = [path for path in self.folder.rglob("*") if path.is_file()]
+        shown = [p for p in paths if "/." not in f"/{p.relative_to(self.folder).as_posix()}"]
+        if len(shown) != self.count:
+            raise Refused(f"leaves {len(shown):,} files in a folder of {self.count:,}.")
 
 
 def flat_photographs(
@@ -769,7 +761,7 @@ def check_workers(stream: Stream, workers: int) -> None:
 def broken_photographs(strict: bool) -> dict[str, bytes]:
     """What is wrong with a file, and its bytes. `strict`: also what some libraries open."""
     noise = Image.effect_noise((64, 64), 64)
-    jpeg, png = encoded(noise), encoded(noise, "PNG")
+    jpeg, png = encoded(noise, "JPEG"), encoded(noise, "PNG")
     found = {
         "text": b"Not a photograph.",
         "no bytes": b"",
@@ -814,8 +806,8 @@ def check_file_errors(
         raise Refused("1 photograph in batches of 1: ends, and a stream has no end.")
 
 
-def encoded(image: Image.Image, suffix: str = "JPEG", **options) -> bytes:
-    image.save(written := io.BytesIO(), suffix, **options)
+def encoded(image: Image.Image, suffix: str) -> bytes:
+    image.save(written := io.BytesIO(), suffix)
     return written.getvalue()
 
 
