@@ -432,7 +432,7 @@ def main() -> None:
     known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
     names, quick, how = arguments(__doc__, "LESSON", known)
     if unknown := set(loaders) - stored.named("modules").keys():
-        sys.exit(f"bench: say in tools/results.py what {', '.join(sorted(unknown))} needs.")
+        sys.exit(f"bench: say in lessons.toml what {', '.join(sorted(unknown))} needs.")
 
     def run_lessons() -> int:
         lessons.lay_out_data()

@@ -200,7 +200,6 @@ CONTRADICTIONS = {
     "a share of nothing": (("sizes", "batch 32 of 28x28", "Grain"), [0, 0, 0]),
     "growth that costs": (("growth", "Grain", "16", "time"), 50),
     "another is fastest": (("others", "SPDL", "memory"), [9, 9, 9]),
-    "another is fastest from a folder": (("others", "SPDL", "photographs", "2"), [9, 9, 9]),
     "another reads a bucket": (("others", "WebDataset", "storage", "0.02"), [1e9] * 3),
 }
 

@@ -203,3 +203,9 @@ def test_a_broken_promise_of_a_folder_is_refused(folders, tmp_path, part, old, n
 def test_a_right_folder_passes(tmp_path):
     contract.check_files(right_pipelines.file_batches, tmp_path)
     contract.check_file_errors(right_pipelines.file_batches, tmp_path / "strict", strict=True)
+
+
+def test_a_folder_that_does_not_stay_as_it_was_is_refused(tmp_path):
+    source = contract.flat_photographs(tmp_path / "mixed")
+    (source.folder / contract.CLASSES[0] / "cached.jpg").touch()
+    assert "leaves 91 files in a folder of 90" in refused(source.check_unchanged)
