@@ -38,20 +38,8 @@ from tools import lessons, machine
 from tools import results as stored
 
 # Of these lessons one thing is timed beside its reference: it has a key of its own in the results.
-PARTS = {
-    "language_model_data": "tokens",
-    "files_and_storage": "storage",
-}
-# By their keys in the results: what is made, its method, and the keys of what that returns.
-BESIDE = {
-    "larger": (from_disk.FromDisk, "rows_per_second", ("rows_s", "mapped_rows_s")),
-    "tokens": (in_process.Windows, "tokens_per_second", ("tokens_s", "copy_tokens_s")),
-    "storage": (
-        in_process.Storage,
-        "rows_per_second",
-        ("rows_s", "at_once_rows_s", "one_rows_s"),
-    ),
-}
+PARTS = {"language_model_data": "tokens", "files_and_storage": "storage"}
+BESIDE = {"larger": from_disk.FromDisk, "tokens": in_process.Windows, "storage": in_process.Storage}
 # Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
 SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
 COPIES = (1, 4, 16)  # times the 60,000 examples
@@ -141,7 +129,7 @@ def ready(*processes: Process):
         for process in processes:
             stack.enter_context(process)
         for process in processes:
-            process.set_up_s = process.answer()
+            process.answer()
         yield processes
 
 
@@ -234,12 +222,11 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     with ready(Process(name)) as [lesson]:
         lesson.call("check")
     say(name, "cold start")
-    figures |= {"import_s": [], "import_bytes": [], "set_up_s": [], "first_batch_s": []}
+    figures |= {"import_s": [], "import_bytes": [], "first_batch_s": []}
     for _ in range(min(repetitions, 3)):  # half a minute each
         for figure, value in import_cost(modules).items():
             figures[figure].append(value)
         with ready(Process(name)) as [lesson]:
-            figures["set_up_s"].append(lesson.set_up_s)
             figures["first_batch_s"].append(lesson.call("first_batch"))
     with ready(Process(name)) as [lesson]:
         figures["versions"] = lesson.call("versions")
@@ -303,16 +290,19 @@ def photos(
     found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
     alone = functools.partial(Process, environment={"OMP_NUM_THREADS": "1"})
-    keys = ("images_s", "cores", *(("limit_images_s", "limit_cores") * limit), "decoder_images_s")
+    keys = ("images_s", "cores", *(["limit_images_s"] * limit), "decoder_images_s")
     for workers in worker_counts():
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
         own = [alone(lesson.name) for _ in range(workers * limit)]
-        of_all = [alone(in_process.DECODER, kind=in_process.Decoder) for _ in range(workers)]
+        of_all = [alone(in_process.DECODER) for _ in range(workers)]
 
         def once(own=own, of_all=of_all, workers=workers) -> list[float]:
             speeds = [*lesson.call("file_throughput", workers, seconds)]
-            speeds += map(sum, zip(*together(own, "file_throughput", 0, seconds), strict=True))
-            return [*speeds, sum(together(of_all, "folder_throughput", folder, seconds))]
+            for limits, given in ((own, ()), (of_all, (folder,))):
+                if limits:
+                    rates = together(limits, "file_throughput", 0, seconds, *given)
+                    speeds.append(sum(speed for speed, _ in rates))
+            return speeds
 
         with ready(*own), ready(*of_all):
             found[str(workers)] = in_turn(repetitions, keys, once)
@@ -348,12 +338,12 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
 
 
 def beside(name: str, key: str, repetitions: int, seconds: float) -> dict:
-    """The date, the versions, and each speed that BESIDE has below the key."""
-    kind, method, keys = BESIDE[key]
-    say(name, f"{kind.__name__}: {method.replace('_', ' ')}")
+    """The date, the versions, and the speeds of what BESIDE has below the key."""
+    kind = BESIDE[key]
+    say(name, f"{kind.__name__}: {', '.join(kind.keys)}")
     with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
-        speeds = in_turn(repetitions, keys, functools.partial(lesson.call, method, seconds))
+        speeds = in_turn(repetitions, kind.keys, functools.partial(lesson.call, "speeds", seconds))
         return {"date": machine.today(), "versions": lesson.call("versions")} | speeds
 
 
@@ -442,7 +432,7 @@ def main() -> None:
     known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
     names, quick, how = arguments(__doc__, "LESSON", known)
     if unknown := set(loaders) - stored.named("modules").keys():
-        sys.exit(f"bench: say in tools/results.py what {', '.join(sorted(unknown))} needs.")
+        sys.exit(f"bench: say in lessons.toml what {', '.join(sorted(unknown))} needs.")
 
     def run_lessons() -> int:
         lessons.lay_out_data()

@@ -7,7 +7,6 @@ import ast
 import collections
 import contextlib
 import functools
-import inspect
 import itertools
 import multiprocessing
 import os
@@ -84,7 +83,6 @@ class Lesson:
         """
         from IPython.core.interactiveshell import InteractiveShell
 
-        start = time.perf_counter()
         os.chdir(lessons.NOTEBOOKS)
         # "" would become the parent's folder in a worker
         sys.path.insert(0, str(lessons.NOTEBOOKS))
@@ -108,7 +106,6 @@ class Lesson:
                     for array in ("train_images", "train_labels"):
                         self.names[array] = np.concatenate([self.names[array]] * copies)
                     repeated = True
-        self.set_up_s = time.perf_counter() - start
 
     def run_cell(self, source: str) -> None:
         """Run code beside what the cells have defined. Raises lessons.Problem where it fails."""
@@ -131,17 +128,24 @@ class Lesson:
         return found | {library.__name__: library.__version__ for library in loaded}
 
     def check(self) -> None:
-        """Raises Refused if a pipeline loses, repeats or mis-types examples, or never shuffles."""
-        for case in contract.CASES:
-            contract.check_case(self.names["tuned_batches"], case, self.names.get("dataset_of"))
+        """Raises Refused if a pipeline breaks a promise, on made-up data or on MNIST."""
+        self.check_pipelines()
         self._check_mnist()
-        with tempfile.TemporaryDirectory() as folder:
-            contract.check_files(self.names["file_batches"], Path(folder))
+
+    def check_pipelines(self) -> None:
+        """Raises Refused if a pipeline that the lesson has breaks a promise on made-up data."""
+        if "tuned-pipeline" in self.tags:
+            for case in contract.CASES:
+                contract.check_case(self.names["tuned_batches"], case, self.names.get("dataset_of"))
+        if "files-pipeline" in self.tags:
+            with tempfile.TemporaryDirectory() as folder:
+                contract.check_files(self.names["file_batches"], Path(folder))
 
     def _check_mnist(self) -> None:
         arrays = self.names["train_images"], self.names["train_labels"]
-        if set(records(*arrays)) != mnist_records():
-            raise Refused("train_images and train_labels are not MNIST's.")
+        mnist = contract.Examples(*lay_out.read_split("train"))
+        if len(np.unique(mnist.identify(*arrays))) < mnist.count:
+            raise Refused("train_images lack some of MNIST's.")
         tuned = self.names["tuned_batches"]
         tuned = functools.partial(tuned, *self._data(tuned))
         stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, seed=0)
@@ -187,15 +191,7 @@ class Lesson:
         return rate(self._batches(pipeline), seconds)
 
     def has_short_answer(self) -> bool:
-        """Whether the short answer's `batches` takes the data, batch_size and seed."""
-        if "short-answer" not in self.tags:
-            return False
-        try:
-            batches = self.names["batches"]
-            inspect.signature(batches).bind(*self._data(batches), BATCH, 0)
-        except (KeyError, TypeError):
-            return False
-        return True
+        return "short-answer" in self.tags
 
     def gather_throughput(self, seconds: float, form: str = TAKE) -> float:
         """Images per second of a NumPy gather of all images, however many there are."""
@@ -213,20 +209,23 @@ class Lesson:
         stream = tuned(*self._data(tuned, arrays), batch_size, 0)
         return rate(stream, seconds), rate(gathered(*arrays, batch_size, TAKE), seconds)
 
-    def file_throughput(self, workers: int, seconds: float) -> tuple[float, float]:
-        """Images per second of `file_batches`, and the cores that it and its workers keep busy."""
-        if workers not in self.photographs:  # one set of workers at a time
+    def file_throughput(
+        self, workers: int, seconds: float, folder: str | None = None
+    ) -> tuple[float, float]:
+        """Images per second of `file_batches`, and the cores that it and its workers keep busy.
+
+        `folder`: another one than that of the lesson.
+        """
+        if (workers, folder) not in self.photographs:  # one set of workers at a time
             self.photographs.clear()
-            self.photographs[workers] = self._photographs(workers)
-        stream = self.photographs[workers]
+            arguments = Path(folder or self.photographs_folder()), PHOTOS_BATCH, PHOTOS_SIZE, 0
+            stream = self.names["file_batches"](*arguments, workers=workers)
+            self.photographs[workers, folder] = iter(stream)
+        stream = self.photographs[workers, folder]
         collections.deque(itertools.islice(stream, WARM_UP), maxlen=0)
         used, start = processor_seconds(), time.perf_counter()
         speed = rate(stream, seconds)
         return speed, (processor_seconds() - used) / (time.perf_counter() - start)
-
-    def _photographs(self, workers: int) -> Iterator:
-        arguments = self.names["PHOTOGRAPHS"], PHOTOS_BATCH, PHOTOS_SIZE, 0
-        return iter(self.names["file_batches"](*arguments, workers=workers))
 
     def photographs_folder(self) -> str:
         """Where the photographs lie, seen from notebooks/."""
@@ -268,22 +267,11 @@ class Lesson:
         return time.perf_counter() - start
 
 
-class Decoder(Lesson):
-    """The fastest decoder within the bound of pixels that its lesson states, on any folder."""
-
-    def folder_throughput(self, folder: str, seconds: float) -> float:
-        """Images per second that one thread decodes, crops, resizes and flips."""
-        if self.names.get("PHOTOGRAPHS") != Path(folder):
-            self.names["PHOTOGRAPHS"] = Path(folder)
-            self.photographs.clear()
-        speed, _ = self.file_throughput(0, seconds)
-        return speed
-
-
 class Windows(Lesson):
     """Windows of a mapped file of tokens, and a copy of windows as large by NumPy alone."""
 
     run = PIPELINES | {"copy"}
+    keys = ("tokens_s", "copy_tokens_s")  # of what `speeds` returns, in the results
     shape = (64, 512)  # rows, and tokens of a row
 
     def check(self) -> None:
@@ -297,8 +285,8 @@ class Windows(Lesson):
         if (np.diff(epoch.astype(int)) != 1).any() or len(targets) < len(epoch) * length:
             raise Refused("an epoch of windows has a gap, or a target twice.")
 
-    def tokens_per_second(self, seconds: float) -> tuple[float, float]:
-        """Of the lesson's windows, and of NumPy's gather of as many, of 32 million tokens."""
+    def speeds(self, seconds: float) -> tuple[float, float]:
+        """Of 32 million tokens: those per second of the lesson's windows, and of NumPy's gather."""
         rows, length = self.shape
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, f"tokens.{2**25}.uint16")
@@ -322,6 +310,7 @@ class Storage(Lesson):
     """The stream from object storage, whose answers wait, and the same without waiting."""
 
     run = PIPELINES | {"copy"}
+    keys = ("rows_s", "at_once_rows_s", "one_rows_s")
     groups, wait = 120, 0.02  # of 1,000 rows of 784 bytes; seconds
 
     def check(self) -> None:
@@ -339,17 +328,14 @@ class Storage(Lesson):
         if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
             raise Refused("an epoch from storage has a row twice.")
 
-    def rows_per_second(self, seconds: float) -> tuple[float, float, float]:
-        """With waiting, without, and with waiting for one request after the other.
+    def speeds(self, seconds: float) -> tuple[float, float, float]:
+        """Rows per second with waiting, without, and with waiting for one request after the other.
 
         What is ready when the clock starts is not counted.
         """
         found = []
-        for wait, options in (
-            (self.wait, {}),
-            (0, {}),
-            (self.wait, {"lanes": 1, "ahead": 0}),
-        ):
+        one = {"lanes": 1, "ahead": 0}
+        for wait, options in ((self.wait, {}), (0, {}), (self.wait, one)):
             self.names["server"].tell(wait=wait)
             stream = self.names["batches"](self.source, BATCH, 0, **options)
             with contextlib.closing(stream):
@@ -389,28 +375,16 @@ def tagged(tag: str) -> str:
     return source
 
 
-def mnist_records() -> set[bytes]:
-    """The records of the 60,000 embedded images. No two are equal. Raises Problem."""
-    return set(records(*lay_out.read_split("train")))
-
-
-def records(images: np.ndarray, labels: np.ndarray) -> list[bytes]:
-    """785 bytes for each example: its pixels and its label."""
-    pixels = images.reshape(len(images), 784)
-    return list(map(bytes, np.column_stack([pixels, labels.astype(np.uint8)])))
-
-
 served = None  # what `make` made: one for each process
 
 
-def make(kind: type, name: str, copies: int, environment: dict[str, str]) -> float:
-    """In a new process: make a `kind`, whose methods `call` then calls. Returns `set_up_s`."""
+def make(kind: type, name: str, copies: int, environment: dict[str, str]) -> None:
+    """In a new process: make a `kind`, whose methods `call` then calls."""
     global served  # noqa: PLW0603
     os.environ.update(environment)  # in time for the libraries that a lesson imports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
     threading.Thread(target=end_with_the_parent, daemon=True).start()
     served = kind(name, copies)
-    return served.set_up_s
 
 
 def end_with_the_parent() -> None:

@@ -4,7 +4,6 @@ A notebook is opened alone, without benchmarks/results beside it. So `check --fi
 drawn there into its one cell with the tag `results`, and `check` says when that cell is stale.
 """
 
-import functools
 import json
 import re
 from collections import Counter
@@ -59,12 +58,21 @@ def summary(results: dict) -> dict:
         "step": speeds([stored.IMAGES / s for of in every for s in of.get("resident_epoch_s", [])]),
         "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
         "sizes": {
-            f"batch {shape}": each(functools.partial(size, shape), loaders) for shape in shapes
+            f"batch {shape}": each(
+                lambda of, shape=shape: shares(of["shapes"][shape], "images_s", "take_images_s"),
+                loaders,
+            )
+            for shape in shapes
         },
         "photographs": each(photographs, loaders),
-        "larger": each(from_disk, streams),
-        "tokens": part(of_tokens, tokens),
-        "storage": part(of_storage, storage),
+        "larger": each(lambda of: beside(of, "rows/s", "rows_s", "mapped_rows_s"), streams),
+        "tokens": part(lambda of: beside(of, "tokens/s", "tokens_s", "copy_tokens_s"), tokens),
+        "storage": part(
+            lambda of: (
+                beside(of, "rows/s", "rows_s", "at_once_rows_s") | {"one": speeds(of["one_rows_s"])}
+            ),
+            storage,
+        ),
         "start": each(start, loaders),
         "growth": each(growth, loaders),
     }
@@ -104,10 +112,6 @@ def memory(figures: dict) -> dict:
     }
 
 
-def size(shape: str, figures: dict) -> list[float]:
-    return shares(figures["shapes"][shape], "images_s", "take_images_s")
-
-
 def photographs(figures: dict) -> dict:
     return {
         workers: beside(of, "images/s", "images_s", "limit_images_s")
@@ -117,19 +121,6 @@ def photographs(figures: dict) -> dict:
         }
         for workers, of in figures["photos"].items()
     }
-
-
-def from_disk(figures: dict) -> dict:
-    return beside(figures, "rows/s", "rows_s", "mapped_rows_s")
-
-
-def of_tokens(figures: dict) -> dict:
-    return beside(figures, "tokens/s", "tokens_s", "copy_tokens_s")
-
-
-def of_storage(figures: dict) -> dict:
-    one = {"one": speeds(figures["one_rows_s"])}
-    return beside(figures, "rows/s", "rows_s", "at_once_rows_s") | one
 
 
 def start(figures: dict) -> dict:
@@ -143,13 +134,27 @@ def start(figures: dict) -> dict:
 
 
 def growth(figures: dict) -> dict:
+    """For each larger dataset what it costs beside the first, which is the smallest.
+
+    `time` and `gather`: those of an image, of the loader and of NumPy's gather, as multiples. `MB`:
+    the memory that comes to it, without the examples themselves.
+    """
+    (few, first), *more = figures["growth"].items()
+
+    def multiple(of: dict, key: str) -> float:
+        return round(median(first[key]) / median(of[key]), 2)
+
+    def added(of: dict, copies: str) -> int:
+        examples = (int(copies) - int(few)) * stored.EXAMPLES * stored.EXAMPLE_BYTES
+        return max(0, round((of["bytes"] - first["bytes"] - examples) / 1e6))
+
     return {
         copies: {
-            "time": round(of["time"], 2),
-            "gather": round(of["gather"], 2),
-            "MB": max(0, round(of["bytes"] / 1e6)),
+            "time": multiple(of, "images_s"),
+            "gather": multiple(of, "gather_images_s"),
+            "MB": added(of, copies),
         }
-        for copies, of in stored.growth(figures["growth"]).items()
+        for copies, of in more
     }
 
 

@@ -48,21 +48,3 @@ def ratios(figures: dict, of: str, to: str) -> list[float]:
 def span(values: list[float]) -> tuple[float, float, float] | None:
     """The lowest, the median and the highest."""
     return (min(values), median(values), max(values)) if values else None
-
-
-def growth(grown: dict[str, dict]) -> dict[str, dict[str, float]]:
-    """For each larger dataset what it costs beside the first, which is the smallest.
-
-    `time` and `gather`: those of an image, of the loader and of NumPy's gather, as multiples.
-    `bytes`: the memory that comes to it, without the examples themselves.
-    """
-    (few, first), *more = grown.items()
-    found = {}
-    for copies, figures in more:
-        examples = (int(copies) - int(few)) * EXAMPLES * EXAMPLE_BYTES
-        found[copies] = {
-            "time": median(first["images_s"]) / median(figures["images_s"]),
-            "gather": median(first["gather_images_s"]) / median(figures["gather_images_s"]),
-            "bytes": figures["bytes"] - first["bytes"] - examples,
-        }
-    return found

@@ -10,7 +10,15 @@ import tempfile
 from streaming import MDSWriter, StreamingDataset
 from torch.utils.data import DataLoader
 
-from benchmarks.without_lesson.shared import converted, crop_bytes, not_split, s3, stacked, steps_of
+from benchmarks.without_lesson.shared import (
+    BUCKET,
+    ROWS,
+    converted,
+    crop_bytes,
+    not_split,
+    stacked,
+    steps_of,
+)
 
 COLUMNS = {"row": "int", "label": "int", "name": "str", "photo": "bytes"}
 
@@ -33,9 +41,6 @@ class Crops(StreamingDataset):
         return crop_bytes(found["photo"], found["name"], self.side, key), found["label"]
 
 
-SPLIT = "MosaicML streaming splits among the processes of one torch.distributed group only."
-
-
 def epochs(make, batch_size, seed, place, workers=0):
     """The batches of the dataset that `make(local=…, batch_size=…, …)` makes, from a place on."""
     epoch, skipped = place
@@ -53,7 +58,7 @@ def epochs(make, batch_size, seed, place, workers=0):
 
 
 def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):
-    not_split(SPLIT, batch_size, processes)
+    not_split("MosaicML splits for one torch.distributed group only.", batch_size, processes)
     to, count = converted(folder, write)
     place = divmod(start, steps_of(count, batch_size))
     make = functools.partial(Crops, size, seed, remote=f"{to}")
@@ -73,9 +78,7 @@ class Rows(StreamingDataset):
         return found["image"], found["label"]
 
 
-def stored_batches(url, count, batch_size, seed, start=0, process=0, processes=1):
-    """`url`: of the folder in its bucket, whose endpoint and keys are in the environment."""
-    not_split(SPLIT, batch_size, processes)
-    place = divmod(start, steps_of(count, batch_size))
-    make = functools.partial(Rows, remote=s3(url))
-    yield from epochs(make, batch_size, seed, place)
+def stored_batches(urls, count, batch_size, seed):
+    """`urls` are below the folder, whose endpoint and keys are in the environment."""
+    make = functools.partial(Rows, remote=f"s3://{BUCKET}/{ROWS}")
+    yield from epochs(make, batch_size, seed, (0, 0))

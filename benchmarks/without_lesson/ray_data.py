@@ -6,7 +6,6 @@ at an epoch; within one it makes again what was seen. Processes get blocks, not 
 
 import functools
 import itertools
-import os
 
 import numpy as np
 import pyarrow
@@ -14,7 +13,7 @@ import pyarrow.fs
 import pyarrow.parquet
 import ray
 
-from benchmarks.without_lesson.shared import crop, not_split, photographs_in, s3, steps_of
+from benchmarks.without_lesson.shared import BUCKET, ROWS, crop, not_split, photographs_in, steps_of
 
 BLOCKS = 8
 SPLIT = "Ray Data gives a process other blocks, not rows of a batch."
@@ -94,18 +93,11 @@ def write_rows(images, labels, to):
         pyarrow.parquet.write_table(table.slice(first, rows), to / f"{number:06}.parquet")
 
 
-def stored_batches(url, count, batch_size, seed, start=0, process=0, processes=1):
-    """`url`: of the folder in its bucket, whose endpoint and keys are in the environment."""
-    not_split(SPLIT, batch_size, processes)
-    steps_of(count, batch_size)
+def stored_batches(urls, count, batch_size, seed):
+    """`urls` are below the folder that is read, from one store."""
     started()
-    store = {  # told here: the cluster may be older than these variables
-        "access_key": os.environ["AWS_ACCESS_KEY_ID"],
-        "secret_key": os.environ["AWS_SECRET_ACCESS_KEY"],
-        "endpoint_override": os.environ["AWS_ENDPOINT_URL"],
-        "region": os.environ["AWS_DEFAULT_REGION"],
-    }
-    files = pyarrow.fs.S3FileSystem(scheme="http", **store)
-    dataset = ray.data.read_parquet(s3(url).removeprefix("s3://"), filesystem=files)
-    for batch in epochs(dataset, count, batch_size, seed, start, lambda ds, _: ds):
+    keys = {"access_key": "any", "secret_key": "any", "region": "us-east-1"}
+    files = pyarrow.fs.S3FileSystem(endpoint_override=urls[0].split("/")[2], scheme="http", **keys)
+    dataset = ray.data.read_parquet(f"{BUCKET}/{ROWS}", filesystem=files)
+    for batch in epochs(dataset, count, batch_size, seed, 0, lambda ds, _: ds):
         yield np.stack(batch["image"]), batch["label"]

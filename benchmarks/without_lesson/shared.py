@@ -7,6 +7,7 @@ import contextlib
 import functools
 import itertools
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,12 @@ def make_photographs() -> None:
 def crop(file: Path, size: int, key: tuple) -> np.ndarray:
     """The crop of a file that follows from its key, (seed, epoch, row). Raises ValueError."""
     return load(file, size, key, fast_crop)
+
+
+def cropped(example: tuple, size: int) -> tuple[np.ndarray, int]:
+    """The crop and the label of one of `keys`. Raises ValueError."""
+    file, label, key = example
+    return crop(file, size, key), label
 
 
 def crop_bytes(data: bytes, name: str, size: int, key: tuple) -> np.ndarray:
@@ -117,36 +124,27 @@ def steps_of(count: int, batch_size: int, processes: int = 1) -> int:
     return count // batch_size
 
 
-def storage():
-    """The lessons' object store on this machine. It waits before each answer when it is told to."""
-    cells_of_it = cells("files_and_storage", "setup")
-    for source in cells_of_it:
+BUCKET, ROWS = "data", "rows"  # of the lessons' object store, and a folder in it
+
+
+def in_a_bucket(folder: Path) -> tuple:
+    """Put the files of a folder into the lessons' object store, below ROWS.
+
+    Returns its server, which waits before each answer when it is told to, and the files' URLs. The
+    clients of S3 find the server in the environment.
+    """
+    setup = cells("files_and_storage", "setup")
+    for source in setup:
         if source.startswith("%%writefile"):
             lesson.write_module(source)
-    [source] = [source for source in cells_of_it if "class Server:" in source]
+    [source] = [source for source in setup if "class Server:" in source]
     exec(source, defined := {"json": json, "subprocess": subprocess, "sys": sys})
-    return defined["server"]
-
-
-def bucket(url: str) -> S3Store:
-    """The folder of a bucket that the URL names."""
-    endpoint, name, prefix = url.rsplit("/", 2)
-    keys = {"access_key_id": "any", "secret_access_key": "any", "region": "us-east-1"}
-    options = {"endpoint": endpoint, "client_options": {"allow_http": True}}
-    return S3Store(name, prefix=prefix, **keys, **options)
-
-
-def upload(folder: Path, url: str) -> None:
-    """Put the files below a folder where the URL says, with their paths in the folder."""
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        bucket(url).put(file.relative_to(folder).as_posix(), file.read_bytes())
-
-
-def listed(url: str) -> list[str]:
-    """The names below the URL of a folder in a bucket."""
-    return sorted(found["path"] for part in bucket(url).list() for found in part)
-
-
-def s3(url: str) -> str:
-    """The same folder as S3's clients name it, who find its endpoint in the environment."""
-    return "s3://" + url.split("/", 3)[3]
+    url = defined["server"].url
+    os.environ |= dict.fromkeys(("AWS_ENDPOINT_URL", "S3_ENDPOINT_URL"), url)
+    os.environ |= dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "any")
+    os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
+    store = S3Store(BUCKET, client_options={"allow_http": True})
+    files = sorted(folder.iterdir())
+    for file in files:
+        store.put(f"{ROWS}/{file.name}", file.read_bytes())
+    return defined["server"], [f"{url}/{BUCKET}/{ROWS}/{file.name}" for file in files]

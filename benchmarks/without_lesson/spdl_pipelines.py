@@ -9,7 +9,7 @@ import functools
 
 from spdl.pipeline import PipelineBuilder
 
-from benchmarks.without_lesson.shared import crop, keys, shuffled_rows, stacked
+from benchmarks.without_lesson.shared import cropped, keys, shuffled_rows, stacked
 
 RUN = 16  # batches that pass from stage to stage together: each pass costs as much as a batch
 
@@ -28,11 +28,6 @@ def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processe
     builder = PipelineBuilder().add_source(rows).aggregate(RUN).pipe(gathered, max_failures=0)
     for run in running(builder, 1):
         yield from run
-
-
-def cropped(example, size):
-    file, label, key = example
-    return crop(file, size, key), label
 
 
 def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):

@@ -25,11 +25,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import bench, contract, report
 from benchmarks import lesson as in_process
 from offline import lay_out
-from tools import lessons, machine
+from tools import lessons, machine, measured
 from tools import results as stored
 
 
@@ -37,23 +39,23 @@ class Loader(NamedTuple):
     title: str
     distribution: str
     module: str  # what a program imports
+    bucket: bool = False  # it reads rows from an object store
 
 
 LOADERS = {  # by their modules here
     "torchdata_nodes": Loader("torchdata.nodes", "torchdata", "torchdata.nodes"),
     "spdl_pipelines": Loader("SPDL", "spdl", "spdl.pipeline"),
-    "webdataset_tars": Loader("WebDataset", "webdataset", "webdataset"),
+    "webdataset_tars": Loader("WebDataset", "webdataset", "webdataset", True),
     "litdata_chunks": Loader("LitData", "litdata", "litdata"),
-    "ray_data": Loader("Ray Data", "ray", "ray.data"),
+    "ray_data": Loader("Ray Data", "ray", "ray.data", True),
     "jax_dataloader_arrays": Loader("jax-dataloader", "jax-dataloader", "jax_dataloader"),
     "cyreal_arrays": Loader("cyreal", "cyreal", "cyreal.loader"),  # `import cyreal` brings nothing
-    "mosaicml_shards": Loader("MosaicML streaming", "mosaicml-streaming", "streaming"),
+    "mosaicml_shards": Loader("MosaicML streaming", "mosaicml-streaming", "streaming", True),
     "datarax_arrays": Loader("datarax", "datarax", "datarax"),
 }
-FUNCTIONS = ("tuned_batches", "file_batches", "stored_batches")  # a module has one or more
+FUNCTIONS = ("tuned_batches", "file_batches")  # a module has one or both
 # Without these promises the work is not the same, and its speed says nothing.
 NEEDED = {"each once", "crops", "filter", "upright"}
-STORED = contract.Case(2_000, 50, (784,), start=17, processes=5)
 WAITS = (0.02, 0.0)  # seconds, before each answer of the object store
 PHOTOGRAPHS = Path("data/photographs")
 ENVIRONMENT = {
@@ -66,7 +68,6 @@ class Studied(in_process.Lesson):
     """What the module of a loader defines, in place of a lesson's cells."""
 
     def __init__(self, name: str, copies: int = 1):
-        start = time.perf_counter()
         logging.disable()  # what libraries say of the errors that the checks provoke
         os.chdir(lessons.NOTEBOOKS)
         self.shared = importlib.import_module("benchmarks.without_lesson.shared")
@@ -75,7 +76,6 @@ class Studied(in_process.Lesson):
         images, labels = lay_out.read_split("train")
         data = {"train_images": images, "train_labels": labels, "PHOTOGRAPHS": PHOTOGRAPHS}
         self.names, self.name, self.photographs = vars(module) | data, name, {}
-        self.set_up_s = time.perf_counter() - start
 
     def verdicts(self) -> dict[str, dict[str, str]]:
         """For each function and each promise, the sentence with which it is refused, or ""."""
@@ -91,13 +91,6 @@ class Studied(in_process.Lesson):
         make = self.names[function]
         if function == "file_batches":
             yield from contract.file_promises(make, folder)
-        elif function == "stored_batches":
-            arrays = STORED.arrays()
-            of_rows = functools.partial(make, self.store(*arrays, "few"), STORED.count)
-            source = contract.Examples(*arrays)
-            stream = contract.Stream(of_rows, source, STORED.batch_size, STORED.seed)
-            found = contract.promises(stream, STORED.start, STORED.processes)
-            yield from (promise for promise in found if promise[0] != "refuses")
         else:
             for case in contract.CASES:
                 stream = contract.case_stream(make, case)
@@ -106,38 +99,30 @@ class Studied(in_process.Lesson):
                 stream = contract.case_stream(make, dataclasses.replace(case, label_dtype="int32"))
                 yield from contract.promises(stream, case.start, case.processes)
 
-    def store(self, images, labels, folder: str) -> str:
-        """Put rows into an object store, in the library's own format. Returns their URL."""
-        if not hasattr(self, "server"):
-            self.server = self.shared.storage()
-            endpoint = dict.fromkeys(("AWS_ENDPOINT_URL", "S3_ENDPOINT_URL"), self.server.url)
-            keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "any")
-            os.environ.update(
-                keys | endpoint, AWS_DEFAULT_REGION="us-east-1", AWS_ALLOW_HTTP="true"
-            )
-        url = f"{self.server.url}/data/{folder}"
-        with tempfile.TemporaryDirectory() as scratch:
-            self.names["write_rows"](images, labels, Path(scratch, folder))
-            self.shared.upload(Path(scratch, folder), url)
-        return url
-
     def rows_per_second(self) -> list[float]:
-        """Of an epoch of 60,000 rows, for each wait of the store, from the call to the last batch.
+        """Of an epoch of 60,000 rows from an object store, for each wait of the store.
 
-        With what comes before the first batch: some read everything there.
+        From the call to the last batch, with what comes before the first one: some read everything
+        there. Raises Refused where a row comes twice, or changed.
         """
         images, labels = (self.names[name] for name in ("train_images", "train_labels"))
-        if not hasattr(self, "many"):
-            self.many = self.store(images.reshape(len(images), -1), labels, "many")
+        rows, steps = images.reshape(len(images), -1), in_process.BATCHES
+        if not hasattr(self, "server"):
+            with tempfile.TemporaryDirectory() as scratch:
+                self.names["write_rows"](rows, labels, Path(scratch, "rows"))
+                self.server, self.urls = self.shared.in_a_bucket(Path(scratch, "rows"))
         found = []
         for seed, wait in enumerate(WAITS):
             self.server.tell(wait=wait)
             start = time.perf_counter()
-            stream = self.names["stored_batches"](self.many, len(images), in_process.BATCH, seed)
+            stream = self.names["stored_batches"](self.urls, len(rows), in_process.BATCH, seed)
             with contextlib.closing(stream):
-                epoch = itertools.islice(stream, in_process.BATCHES)
-                rows = sum(len(images) for images, _ in epoch)
-            found.append(rows / (time.perf_counter() - start))
+                epoch = [*itertools.islice(stream, steps)]
+            found.append(steps * in_process.BATCH / (time.perf_counter() - start))
+            parts = map(np.concatenate, zip(*epoch, strict=True))
+            order = contract.Examples(rows, labels).identify(*parts)
+            if len(np.unique(order)) < steps * in_process.BATCH:
+                raise contract.Refused("an epoch from the object store gives a row twice.")
         self.server.tell(wait=0)
         return found
 
@@ -152,6 +137,11 @@ def verdicts(promises: Iterable[contract.Promise]) -> dict[str, str]:
             except contract.Refused as refused:
                 found[promise] = str(refused)
     return found
+
+
+def timed(verdicts: dict[str, dict[str, str]]) -> set[str]:
+    """The functions that keep what is NEEDED."""
+    return {name for name, said in verdicts.items() if not any(map(said.get, NEEDED))}
 
 
 def here() -> list[str]:
@@ -175,19 +165,15 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     process = functools.partial(bench.Process, name, kind=Studied)
     with bench.ready(process()) as [loader]:
         figures["verdicts"] = loader.call("verdicts")
-    timed = {
-        function
-        for function, verdicts in figures["verdicts"].items()
-        if not any(verdicts.get(promise) for promise in NEEDED)
-    }
-    if "tuned_batches" in timed:
+    may_be_timed = timed(figures["verdicts"])
+    if "tuned_batches" in may_be_timed:
         pipelines = {"tuned_images_s": "tuned_batches"}
         with bench.ready(process()) as [loader]:
             figures |= bench.alternate(loader, repetitions, seconds, pipelines, {})
-    if "file_batches" in timed:
+    if "file_batches" in may_be_timed:
         with bench.ready(process(environment={"OMP_NUM_THREADS": "1"})) as [loader]:
             figures["photos"] = bench.photos(loader, repetitions, seconds, limit=False)
-    if "stored_batches" in timed:
+    if of.bucket:
         bench.say(name, "an object store")
         waits = tuple(f"{wait:g}" for wait in WAITS)
         with bench.ready(process()) as [loader]:
@@ -197,26 +183,10 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     return figures
 
 
-def columns(figures: dict) -> dict[str, str]:
-    """The row of a loader in the table."""
-    row = {
-        "version": figures["version"],
-        "MB on disk": report.middle(figures["installation_bytes"], unit=1e6),
-        "import, s": report.middle([cost["import_s"] for cost in figures["import"]], ".1f"),
-        "images/s": report.middle(figures.get("tuned_images_s")),
-        "of the reference": report.spread(figures, "tuned_images_s", "numpy_images_s"),
-    }
-    for workers, of in figures.get("photos", {}).items():
-        row[f"photographs/s, {workers}"] = report.middle(of["images_s"])
-        row[f"of the decoder, {workers}"] = report.spread(of, "images_s", "decoder_images_s")
-    for wait, speeds in figures.get("stored", {}).items():
-        row[f"stored rows/s, {1000 * float(wait):.0f} ms"] = report.middle(speeds)
-    return row
-
-
 def text(results: dict) -> str:
     """A table of what was measured, and a sentence for each promise that is not kept."""
     loaders = {figures["title"]: figures for figures in results["loaders"].values()}
+    shown = {title: measured.of_no_lesson(figures) for title, figures in loaders.items()}
     broken = [
         f"{title}, {function}, {promise}: {said}"
         for title, figures in loaders.items()
@@ -224,7 +194,7 @@ def text(results: dict) -> str:
         for promise, said in verdicts.items()
         if said
     ]
-    return "\n\n".join([*report.table(stored.label(results), loaders, columns), *broken])
+    return "\n\n".join([*report.table(stored.label(results), shown), *broken])
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import functools
 
 from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, ParallelMapper, Prefetcher
 
-from benchmarks.without_lesson.shared import crop, keys, shuffled_rows, stacked
+from benchmarks.without_lesson.shared import cropped, keys, shuffled_rows, stacked
 
 
 def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processes=1):
@@ -18,11 +18,6 @@ def tuned_batches(images, labels, batch_size, seed, start=0, process=0, processe
 
     rows = shuffled_rows(len(images), batch_size, seed, start, process, processes)
     yield from Loader(Mapper(IterableWrapper(rows), gathered))
-
-
-def cropped(example, size):
-    file, label, key = example
-    return crop(file, size, key), label
 
 
 def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):

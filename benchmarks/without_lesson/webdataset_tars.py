@@ -10,14 +10,7 @@ import json
 
 import webdataset as wds
 
-from benchmarks.without_lesson.shared import (
-    converted,
-    crop_bytes,
-    listed,
-    not_split,
-    stacked,
-    steps_of,
-)
+from benchmarks.without_lesson.shared import converted, crop_bytes, not_split, stacked, steps_of
 
 BUFFER = 5_000  # encoded photographs
 SHARDS = 8
@@ -63,9 +56,7 @@ def epochs(urls, seed, epoch, *stages):
 
 
 def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):
-    not_split(
-        "WebDataset gives a process other shards, not rows of a batch.", batch_size, processes
-    )
+    not_split("WebDataset splits shards, not the rows of a batch.", batch_size, processes)
     to, count = converted(folder, write)
     epoch, skipped = divmod(start, steps_of(count, batch_size))
     pipeline = epochs(
@@ -88,16 +79,13 @@ def write_rows(images, labels, to):
             shards.write({"__key__": f"{row:08}", "image.npy": image, "label.npy": label})
 
 
-def stored_batches(url, count, batch_size, seed, start=0, process=0, processes=1):
-    """`url`: where the tar files are, by HTTP: curl reads them, one after the other."""
-    not_split(
-        "WebDataset gives a process other shards, not rows of a batch.", batch_size, processes
-    )
-    epoch, skipped = divmod(start, steps_of(count, batch_size))
-    stages = (
+def stored_batches(urls, count, batch_size, seed):
+    """`urls`: of the tar files, by HTTP: curl reads them, one after the other."""
+    yield from epochs(
+        urls,
+        seed,
+        0,
         wds.decode(),
         wds.to_tuple("image.npy", "label.npy"),
         wds.batched(batch_size, collation_fn=stacked, partial=False),
     )
-    pipeline = epochs([f"{url}/{name}" for name in listed(url)], seed, epoch, *stages)
-    yield from itertools.islice(pipeline, skipped, None)

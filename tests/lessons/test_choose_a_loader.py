@@ -12,10 +12,9 @@ import pytest
 
 from benchmarks import contract
 from benchmarks.without_lesson.study import LOADERS
-from tools import lessons, site_pages
+from tools import lessons
 
 NAME = "choose_a_loader"
-PLACES = {"memory", "a folder"}
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
 
 
@@ -42,13 +41,6 @@ def rows_of_the_table() -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
 
 
-def anchors(name: str) -> set[str]:
-    markdown = (c.source for c in lessons.read_md(name).cells if c.cell_type == "markdown")
-    text = re.sub(r"^```.*?^```", "", "\n\n".join(markdown), flags=re.MULTILINE | re.DOTALL)
-    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
-    return {site_pages.slug(heading) for heading in headings}
-
-
 def test_every_entry_of_the_decision_table_answers_in_words_and_leads_to_its_proof():
     head, _, *body = rows_of_the_table()
     assert len(head) == 6 and len(body) >= 12
@@ -73,20 +65,11 @@ def test_every_other_loader_that_was_measured_has_a_row():
         assert machine["others"].keys() in (rows.keys(), set())
 
 
-def test_every_link_to_a_lesson_leads_to_a_heading():
-    text = lessons.md_path(NAME).read_text()
-    links = set(re.findall(r"\]\((?:(\w+)\.ipynb)?(?:#([\w-]+))?\)", text))
-    assert len(links) > 40
-    for name, anchor in links:
-        assert not anchor or anchor in anchors(name or NAME), f"{name}#{anchor}"
-
-
 # The stream to copy --------------------------------------------------------------------------
 
 
 def test_the_stream_keeps_the_contract_on_data_of_many_sizes():
-    names = {}
-    exec("import numpy as np\n" + source("def numpy_batches"), names)
+    exec("import numpy as np\n" + source("def numpy_batches"), names := {})
     for case in contract.CASES:
         contract.check_case(names["numpy_batches"], case)
     hypothesis_cases.run(names["numpy_batches"])
@@ -96,61 +79,52 @@ def test_the_stream_keeps_the_contract_on_data_of_many_sizes():
 
 
 def keeps_up(step: float, machine: dict) -> dict[str, str]:
-    names = {}
-    for defined in ("versions_of", "keeps_up"):
-        exec(source(f"def {defined}("), names)
+    exec("\n".join(map(source, ("def versions_of(", "def keeps_up("))), names := {})
     return names["keeps_up"](step, machine)
 
 
-def measured(median: float) -> list[float]:
-    return [0.9 * median, median, 1.1 * median]
+def machine(workers=(1, 2)) -> dict:
+    """Speeds, of which the slowest repetition has nine tenths of the median."""
 
+    def speed(median: float) -> dict:
+        return {"images/s": [0.9 * median, median, 1.1 * median]}
 
-def machine(factor: float = 1, workers=(1, 2)) -> dict:
-    memory = {
-        "Grain": {"short": measured(2_000 * factor), "images/s": measured(8_000 * factor)},
-        "Hugging Face": {"short": None, "images/s": measured(6_000 * factor)},
-        "NumPy": {"images/s": measured(10_000 * factor)},
-    }
+    memory = {"Grain": speed(8_000) | {"short": [1_800, 2_000, 2_200]}, "NumPy": speed(10_000)}
+    memory["Hugging Face"] = speed(6_000) | {"short": None}
     photographs = {
-        "Grain": {f"{n}": {"images/s": measured(50 * n * factor)} for n in workers},
-        "Hugging Face": {f"{n}": {"images/s": measured(40 * n * factor)} for n in workers},
+        "Grain": {f"{n}": speed(50 * n) for n in workers},
+        "Hugging Face": {f"{n}": speed(40 * n) for n in workers},
     }
     return {"memory": memory, "photographs": photographs}
 
 
-def test_a_slow_step_is_fed_by_the_least_effort():
-    assert keeps_up(30, machine()) == {
-        "memory": "28x28 images from memory, enough: NumPy (take), Grain (short answer), "
-        "Hugging Face (tuned).",
-        "a folder": "small photographs from a folder, enough: Grain (1 worker), "
-        "Hugging Face (1 worker).",
-    }
+MEMORY, FOLDER = "28x28 images from memory, ", "small photographs from a folder, "
+SAYS = [  # a step's images/s, the workers that were measured, and what is said of each place
+    (
+        30,
+        (1, 2),
+        "enough: NumPy (take), Grain (short answer), Hugging Face (tuned).",
+        "enough: Grain (1 worker), Hugging Face (1 worker).",
+    ),
+    # Workers are counted as numbers.
+    (80, (16, 2, 1), "enough: NumPy (take)", "enough: Grain (2 workers), Hugging Face (16 workers"),
+    # Between the slowest and the median of the short answer: the slowest has to be enough.
+    (1_900, (1, 2), "enough: NumPy (take), Grain (tuned)", "none is enough. The fastest, Grain (2"),
+    (
+        100_000,
+        (1, 2),
+        "none is enough. The fastest, NumPy (take), gives at least 9,000 images/s, or 9.0% of that",
+        "none is enough. The fastest, Grain (2 workers), gives at least 90 images/s",
+    ),
+]
 
 
-def test_the_slowest_repetition_has_to_be_enough():
-    said = keeps_up(1_900, machine())["memory"]  # between the slowest and the median
-    assert "Grain (tuned)" in said and "short answer" not in said
-
-
-def test_workers_are_counted_as_numbers():
-    many = machine(workers=(16, 2, 1))
-    assert "Grain (2 workers), Hugging Face (16 workers)" in keeps_up(80, many)["a folder"]
-
-
-def test_a_step_that_none_feeds_is_told_what_is_missing():
-    said = keeps_up(100_000, machine())
-    assert said.keys() == PLACES
-    assert said["memory"].endswith(
-        "none is enough. The fastest, NumPy (take), gives at least 9,000 images/s, or 9.0% of that."
-    )
-    assert "The fastest, Grain (2 workers), gives at least 90 images/s" in said["a folder"]
-
-
-def test_machines_answer_for_themselves():
-    slow, fast = (keeps_up(5_000, machine(factor)) for factor in (0.1, 100))
-    assert "none is enough" in slow["memory"] and "none is enough" in slow["a folder"]
-    assert "Grain (short answer)" in fast["memory"] and "Grain (2 workers)" in fast["a folder"]
+@pytest.mark.parametrize(("step", "workers", "memory", "folder"), SAYS)
+def test_a_step_is_fed_by_the_least_effort_or_told_what_is_missing(step, workers, memory, folder):
+    said = keeps_up(step, machine(workers))
+    assert said.keys() == {"memory", "a folder"}
+    assert said["memory"].startswith(MEMORY + memory)
+    assert said["a folder"].startswith(FOLDER + folder)
 
 
 @pytest.mark.parametrize("step", [0, -1, float("nan"), float("inf")])
@@ -165,8 +139,7 @@ def test_a_step_without_a_speed_is_refused(step):
 def stored() -> dict:
     """The results that the page holds."""
     [cell] = filter(is_results, cells())
-    names = {"json": json}
-    exec(cell.source, names)
+    exec(cell.source, names := {"json": json})
     return names["MEASURED"]
 
 
@@ -216,12 +189,6 @@ def test_the_page_runs_with_several_machines(run_page, capsys):
     assert re.search(r"^  Grain +16 ", said, re.MULTILINE)
 
 
-def test_the_page_runs_with_one_machine(run_page):
-    results = of_two_machines()
-    results.popitem()
-    assert len(run_page(results)) == 8
-
-
 # Where in the results of a machine, what is put there: a sentence of the page would be wrong.
 CONTRADICTIONS = {
     "tuned as slow as first": (("memory", "Grain", "images/s"), [9, 10, 11]),
@@ -233,7 +200,6 @@ CONTRADICTIONS = {
     "a share of nothing": (("sizes", "batch 32 of 28x28", "Grain"), [0, 0, 0]),
     "growth that costs": (("growth", "Grain", "16", "time"), 50),
     "another is fastest": (("others", "SPDL", "memory"), [9, 9, 9]),
-    "another is fastest from a folder": (("others", "SPDL", "photographs", "2"), [9, 9, 9]),
     "another reads a bucket": (("others", "WebDataset", "storage", "0.02"), [1e9] * 3),
 }
 

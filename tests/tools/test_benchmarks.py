@@ -2,15 +2,14 @@
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 import re
 import signal
 import subprocess
 import time
+from unittest import mock
 
-import numpy as np
 import psutil
 import pytest
 
@@ -20,19 +19,11 @@ from benchmarks.without_lesson import study
 from tools import lessons, machine
 from tools import results as stored
 
-LABELS = np.tile(np.arange(10, dtype=np.int32), 6_000)
-# 60,000 images that differ: the first four pixels hold the index.
-IMAGES = np.zeros((60_000, 28, 28), np.uint8)
-IMAGES.reshape(60_000, 784)[:, :4] = np.arange(60_000, dtype="<u4").view(np.uint8).reshape(-1, 4)
-
-
 # A lesson in a process of its own -----------------------------------------------------------
 
 
 class Trouble:
     """A lesson that ends as its methods say, and leaves a process running."""
-
-    set_up_s = 0
 
     def __init__(self, name: str, copies: int):
         self.started = subprocess.Popen(["sleep", "600"])
@@ -56,24 +47,19 @@ class Trouble:
 
 class FailingCell(in_process.Lesson):
     def __init__(self, name: str, copies: int):
-        self.name, self.set_up_s = name, 0
+        self.name = name
         self.run_cell("1 / 0")
 
 
-def test_what_a_lesson_has_started_ends_with_its_process():
-    with bench.ready(bench.Process("trouble", kind=Trouble)) as [process]:
-        sleeper = psutil.Process(process.call("started_pid"))
-        assert sleeper.is_running()
-    assert psutil.wait_procs([sleeper], timeout=10) == ([sleeper], [])
-
-
-def test_a_process_gets_the_environment_and_nobody_else(monkeypatch):
+def test_a_process_has_its_own_environment_and_what_it_has_started_ends_with_it(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    before = dict(os.environ)
     alone = bench.Process("alone", kind=Trouble, environment={"OMP_NUM_THREADS": "1"})
     with bench.ready(alone, bench.Process("trouble", kind=Trouble)) as processes:
         assert [process.call("omp_threads") for process in processes] == ["1", "2"]
-    assert dict(os.environ) == before
+        sleepers = [psutil.Process(process.call("started_pid")) for process in processes]
+        assert all(sleeper.is_running() for sleeper in sleepers)
+    assert psutil.wait_procs(sleepers, timeout=10)[1] == []
+    assert os.environ["OMP_NUM_THREADS"] == "2"
 
 
 def test_a_refusal_and_a_death_name_the_lesson_and_a_fault_of_the_benchmark_goes_up():
@@ -131,13 +117,9 @@ def test_an_interrupted_run_leaves_no_process(in_terminal, tmp_path, sent):
 
 
 def test_the_decoder_of_all_lessons_reads_any_folder(tmp_path):
-    contract.flat_photographs(tmp_path / "mixed", count=64)
-    with bench.ready(bench.Process(in_process.DECODER, kind=in_process.Decoder)) as [process]:
-        assert process.call("folder_throughput", str(tmp_path / "mixed"), 0.1) > 0
-
-
-def test_records_of_mnist_are_60000():
-    assert len(in_process.mnist_records()) == 60_000
+    contract.flat_photographs(tmp_path / "mixed")
+    with bench.ready(bench.Process(in_process.DECODER)) as [process]:
+        assert process.call("file_throughput", 0, 0.1, str(tmp_path / "mixed"))[0] > 0
 
 
 def test_a_module_that_others_import_now_is_never_half_written(monkeypatch, data, tmp_path):
@@ -177,23 +159,15 @@ def test_the_fastest_gather_is_the_reference():
     }
 
 
-def test_every_form_gathers_the_same():
-    indices = np.random.default_rng(0).permutation(60_000)[:128]
-    for gather in in_process.GATHERS.values():
-        assert np.array_equal(gather(IMAGES, indices), IMAGES[indices])
-        assert np.array_equal(gather(LABELS, indices), LABELS[indices])
-
-
 def test_rate_does_not_count_the_first_batch():
     def stream():
-        time.sleep(0.3)
-        while True:
-            yield IMAGES[:64], LABELS[:64]
-            time.sleep(0.01)
+        for wait in (0.3, *[0.01] * 100):
+            time.sleep(wait)
+            yield [0] * 64, None
 
     assert 64 / 0.3 < in_process.rate(stream(), 0.1) < 64 / 0.01
     with pytest.raises(in_process.Refused, match="ends while it is timed"):
-        in_process.rate(iter([(IMAGES[:1], LABELS[:1])]), 0.1)
+        in_process.rate(stream(), 10)
 
 
 def test_installation_counts_what_jax_does_not_bring():
@@ -247,58 +221,33 @@ def test_what_is_measured_anew_takes_the_place_of_what_was_stored(tmp_path):
 # Loaders without a lesson --------------------------------------------------------------------
 
 
-def a_stream(made):
-    """Of a pipeline that raises what `made()` raises, on ten examples."""
-
-    def pipeline(images, labels, batch_size, seed, **_):
-        yield made()
-
-    return contract.case_stream(pipeline, contract.Case(10, 2))
-
-
 def test_only_what_the_contract_refuses_is_a_broken_promise():
-    def raises(error: Exception):
-        def made():
+    def raising(error: Exception) -> dict[str, str]:
+        def pipeline(images, labels, batch_size, seed, **_):
             raise error
 
-        return study.verdicts(contract.promises(a_stream(made), start=1, processes=2))
+        stream = contract.case_stream(pipeline, contract.Case(10, 2))
+        return study.verdicts(contract.promises(stream, start=1, processes=2))
 
-    full = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(OSError, match="No space left"):
-        raises(full)
-    broken = raises(OSError("cannot identify image file"))
-    assert broken["each once"] == "raises OSError: cannot identify image file"
+        raising(OSError(errno.ENOSPC, "No space left on device"))
+    said = raising(OSError("cannot identify image file"))["each once"]
+    assert said == "raises OSError: cannot identify image file"
     with pytest.raises(ZeroDivisionError):
         study.verdicts([("each once", lambda: 1 / 0)])
-    twice = itertools.cycle(["", "It repeats."])
-
-    def check():
-        if said := next(twice):
-            raise in_process.Refused(said)
-
+    check = mock.Mock(side_effect=[None, in_process.Refused("It repeats."), None])
     assert study.verdicts([("a", check), ("a", check), ("b", check)]) == {
         "a": "It repeats.",
         "b": "",
     }
 
 
-def test_what_is_refused_is_not_timed(monkeypatch):
-    class Repeats(Answers):
-        def call(self, method, *arguments):
-            refused = {"each once": "epoch 0 gives 3 examples again."}
-            goes_through = {"each once": "", "refuses": "goes through."}
-            return {"tuned_batches": refused, "file_batches": goes_through}
-
-    monkeypatch.setattr(study.bench, "installation_bytes", lambda modules: 1)
-    monkeypatch.setattr(study.bench, "import_cost", lambda modules: {})
-    monkeypatch.setattr(study.bench, "Process", lambda *_, **__: None)
-    monkeypatch.setattr(study.bench, "ready", lambda _: contextlib.nullcontext([Repeats()]))
-    monkeypatch.setattr(study.bench, "alternate", lambda *_: {"tuned_images_s": [1.0]})
-    monkeypatch.setattr(study.bench, "photos", lambda *_, **__: {"1": {}})
-    monkeypatch.setattr(study.metadata, "version", lambda _: "1")
-    figures = study.measure("cyreal_arrays", 1, 0.1)
-    assert "tuned_images_s" not in figures  # an example comes twice
-    assert figures["photos"] == {"1": {}}  # only a promise that needs no other work is broken
+def test_what_is_refused_is_not_timed():
+    verdicts = {
+        "tuned_batches": {"each once": "epoch 0 gives 3 examples again."},
+        "file_batches": {"each once": "", "refuses": "goes through."},  # needs no other work
+    }
+    assert study.timed(verdicts) == {"file_batches"}
 
 
 def test_each_library_is_pinned_once_and_has_a_module():

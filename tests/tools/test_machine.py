@@ -1,7 +1,6 @@
 """The files of a machine: runs that store at once lose nothing, and a failure spoils nothing."""
 
 import platform
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,18 +11,13 @@ from tools import files, lessons, machine
 
 
 def test_two_that_store_at_once_lose_nothing(tmp_path):
-    file, both = tmp_path / "results/cpu.json", threading.Barrier(2)
+    file = tmp_path / "results/cpu.json"
 
     def store(who: str) -> None:
         """Ten names, so slowly that the other has time to store too."""
-        both.wait()
         for number in range(10):
-
-            def change(content, name=f"{who} {number}"):
-                time.sleep(0.02)
-                return content | {name: True}
-
-            machine.update(file, change)
+            name = {f"{who} {number}": True}
+            machine.update(file, lambda content, name=name: time.sleep(0.02) or content | name)
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(store, ("one", "two")))
