@@ -21,3 +21,13 @@ def check_smaller_copies(names) -> None:
         contract.check_epochs(contract.files_stream(names["file_batches"], source, 8))
         names["store_smaller"](contract.turned_ramps(turned), upright, side=120)
         contract.check_turned(names["file_batches"], upright)
+
+
+SMALLER = "check_smaller_copies"
+CLASSES = "for name in classes:  # an empty class keeps its number"
+# The check, what a cell says, what is put in its place, what the check says then.
+BROKEN = [
+    (SMALLER, "min(1, side / min(image.size))", "1", r"has \(\d+, \d+\) pixels"),
+    (SMALLER, CLASSES, "for name in {f.parent.name for f in files}:", "another label than their"),
+    (SMALLER, "ImageOps.exif_transpose(image, in_place=True)", "pass", "does not come out upright"),
+]

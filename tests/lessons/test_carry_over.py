@@ -15,7 +15,7 @@ from tools import check, lessons
 
 def promising() -> list[str]:
     """The lessons with a pipeline that promises what the contract says."""
-    promised, found = {"tuned-pipeline", "files-pipeline", "short-answer"}, []
+    promised, found = {"tuned-pipeline", "files-pipeline"}, []
     for name in lessons.names():
         if lessons.notebook_path(name).is_file():
             cells = lessons.code_cells(lessons.read_notebook(name))
