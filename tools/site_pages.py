@@ -206,9 +206,11 @@ def link_to_others(notebook: NotebookNode, name: str) -> None:
 
 
 def add_copies(notebook: NotebookNode, name: str) -> None:
-    """Add below code to copy the same with all that it needs, folded."""
+    """Add below code to copy, unless it is folded, the same with all that it needs, folded."""
     blocks, cells = copies.blocks(notebook), lessons.code_cells(notebook)
     for number, block in blocks.items():
+        if "hide-input" in lessons.tags(cells[number]):
+            continue
         place = next(i for i, cell in enumerate(notebook.cells) if cell is cells[number])
         notebook.cells.insert(place + 1, nbformat.v4.new_markdown_cell(folded_block(block)))
 
