@@ -1,6 +1,6 @@
 """Run each cell of a lesson twice in a row, and then the whole notebook a second time.
 
-    python tools/twice.py [--limit SECONDS] [NAME ...]
+    python tools/twice.py [--limit SECONDS] [--short | NAME ...]
 
 A reader runs a cell again after an edit, and a notebook again on another day in the same folder:
 neither may fail. What the cells print is not compared: `pytest --nbval` does that. Cells that need
@@ -44,11 +44,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="lessons; all when none is named")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a cell (300)")
+    parser.add_argument(
+        "--short", action="store_true", help="the lessons that are not `long`, with their depths"
+    )
     arguments = parser.parse_args()
-    failed = False
+    names, failed = arguments.names or lessons.in_order(), False
+    if arguments.short:
+        long = [name for name, entry in lessons.listed().items() if entry.get("long")]
+        names = [name for name in names if name.removesuffix(lessons.DEPTH) not in long]
     with told("twice"):
         lessons.lay_out_data()
-        for name in arguments.names or lessons.in_order():
+        for name in names:
             print(name, flush=True)
             for sentence in faults(name, arguments.limit):
                 print(f"  {sentence}", flush=True)

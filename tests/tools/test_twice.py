@@ -41,5 +41,8 @@ def test_the_program_says_by_its_status_what_it_found(workshop, python):
         write(source)
         done = python("tools/twice.py", "--limit=60", "tiny", cwd=workshop)
         assert (done.returncode, done.stderr) == (status, "")
+    write("1")  # in no group yet, so it is not `long`
+    short = python("tools/twice.py", "--limit=60", "--short", "tiny", "grain", cwd=workshop)
+    assert (short.returncode, short.stdout) == (0, "tiny\n")
     done = python("tools/twice.py", "no_such", cwd=workshop)
     assert done.returncode == 1 and "twice: md/no_such.md does not exist: the " in done.stderr
