@@ -38,6 +38,8 @@ def check_epochs(names) -> None:
         whole = names["Batches"](arrays, together, seed)
         parts = [names["Batches"](arrays, batch_size, seed, p, processes) for p in range(processes)]
         assert whole.steps == examples // together, "another number of steps in an epoch"
+        lost = examples - whole.steps * together
+        assert {one.left_out for one in (whole, *parts)} == {lost}, "left_out is another number"
         steps = range(epoch * whole.steps, (epoch + 1) * whole.steps)
         seen = [whole[step] for step in steps]
         rows = np.concatenate([batch["row"] for batch in seen])
@@ -94,6 +96,12 @@ def check_refusals(names) -> None:
         ("text", np.array(["a", "b"]), {}),
         ("objects", np.array([1, None]), {}),
         ("times", np.zeros(3, "M8[s]"), {}),
+        (
+            "whole numbers in a table of floats",
+            pd.DataFrame({"x": [0.5], "id": [2**40 + 7]}),
+            {"batch_size": 1},
+        ),
+        ("what becomes infinite", np.array([1e300, 0.5]), {}),
         ("a mask", np.ma.masked_equal(good, 3), {}),
         ("integers of 33 bits", good + 2**33, {}),
         ("unsigned integers of 33 bits", good.astype(np.uint64) + 2**33, {}),
@@ -137,6 +145,14 @@ def check_accuracy(names) -> None:
         right = (arrays["image"].argmax(axis=1) == arrays["label"]).mean()
         found = names["accuracy"](Scores(), arrays, batch_size=10)
         assert np.isclose(found, right), f"of {examples} rows {found} are right, not {right}"
+        for said, labels in (
+            ("a column of labels", arrays["label"][:, None]),
+            ("a label too few", arrays["label"][1:]),
+            ("labels of 33 bits", arrays["label"] + 2**32),
+            ("unknown labels", arrays["label"] - 3),
+        ):
+            others = arrays | {"label": labels}
+            refusal(said, lambda others=others: names["accuracy"](Scores(), others))
 
 
 def check_going_on(names) -> None:
@@ -155,8 +171,13 @@ def check_going_on(names) -> None:
             jax.tree.leaves(nnx.state(whole)), jax.tree.leaves(nnx.state(parts)), strict=True
         ):
             assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
-        others = names["Batches"](arrays, 20)
-        refusal("another batch size", lambda: train_for(f"{folder}/parts", others, 30))
+        renamed = arrays | {"label": 6 - arrays["label"]}
+        for said, others in (
+            ("another batch size", names["Batches"](arrays, 20)),
+            ("another seed", names["Batches"](arrays, 16, seed=1)),
+            ("renumbered classes", names["Batches"](renamed, 16)),
+        ):
+            refusal(said, lambda others=others: train_for(f"{folder}/parts", others, 30))
 
 
 # The check, what a cell says, what is put in its place, what the check says then.
@@ -172,10 +193,11 @@ BROKEN = [
     ("check_orders", "shuffled[0] != epoch", "shuffled[0] is None", "same order|two orders"),
     ("check_layouts", "np.ascontiguousarray(array, dtype)", "array.astype(dtype)", "one piece"),
     ("check_layouts", '.newbyteorder("=")', "", "raises"),
-    ("check_refusals", "and not np.ma.isMaskedArray(array)", "", "a mask: goes through"),
-    ("check_refusals", "cut and not", "False and not", "33 bits: goes through"),
+    ("check_refusals", "or np.ma.isMaskedArray(array)", "", "a mask: goes through"),
+    ("check_refusals", "np.rint(array) == array", "False", "33 bits: goes through"),
     ("check_refusals", "or labels.min() < 0", "", "labels: -1: goes through"),
     ("check_accuracy", "[:examples]", "", "rows"),
-    ("check_going_on", 'if then["plan"] != plan:', "if False:", "another batch size: goes through"),
+    ("check_accuracy", 'count_classes(arrays["label"])\n    found', "found", "a column of labels"),
+    ("check_going_on", 'then["sums"] != sums', "False", "another batch size: goes through"),
     ("check_going_on", 'nnx.update((model, optimizer), then["state"])', "pass", "ends elsewhere"),
 ]
