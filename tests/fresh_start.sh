@@ -3,7 +3,7 @@
 #
 #     tests/fresh_start.sh [WORD]      only the starts whose name has the word
 #
-# Only the environments are made: the tests are collected, not run. Takes about ten minutes, and 20 GB,
+# Only the environments are made: the tests are collected, not run. Takes about half an hour, and 20 GB,
 # which it deletes. A start that would download an interpreter fails, as it does where that is not allowed.
 set -uo pipefail
 chosen=${1:-}
