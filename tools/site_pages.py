@@ -22,6 +22,9 @@ INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
 STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 HOLDS = "\N{CHECK MARK} Holds:"
 GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
+# The theme folds a depth below its lesson with an arrow that has no words for a screen reader.
+DEPTH_FOLD = '<summary><span class="toctree-toggle"'
+NAMED_FOLD = '<summary aria-label="In depth"><span class="toctree-toggle"'
 OPTIONS = "_static/documentation_options.js"
 SEARCH = {
     """      if (
@@ -123,7 +126,8 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     search.write_text(find_places(search.read_text()))
     options = (Path(app.outdir) / OPTIONS).read_text()
     for page in Path(app.outdir).rglob("*.html"):
-        page.write_text(paint_first(page.read_text(), options))
+        html = page.read_text().replace(DEPTH_FOLD, NAMED_FOLD)
+        page.write_text(paint_first(html, options))
 
 
 def find_places(script: str) -> str:
