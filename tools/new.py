@@ -13,7 +13,7 @@ from tools.problem import told
 
 TEMPLATES = {
     "{name}": Path(__file__).with_name("lesson_template.md"),
-    "{name}_in_depth": Path(__file__).with_name("depth_template.md"),
+    f"{{name}}{lessons.DEPTH}": Path(__file__).with_name("depth_template.md"),
 }
 
 

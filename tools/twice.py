@@ -50,7 +50,7 @@ def main() -> None:
     arguments = parser.parse_args()
     names, failed = arguments.names or lessons.in_order(), False
     if arguments.short:
-        long = [name for name, entry in lessons.listed().items() if entry.get("long")]
+        long = lessons.long_ones()
         names = [name for name in names if name.removesuffix(lessons.DEPTH) not in long]
     with told("twice"):
         lessons.lay_out_data()

@@ -14,7 +14,7 @@ WINDOW = {"width": 1366, "height": 768}  # a screen of a laptop: the unit of the
 SCREENS = 10  # that a lesson may have, on average; a depth has no limit
 TRAINED_BY = 3  # the screen on which the first result of training ends
 
-LONG = [name for name, entry in lessons.listed().items() if entry.get("long")]
+LONG = sorted(lessons.long_ones())
 SHORT = [name for name in lessons.listed() if name not in LONG]
 
 
