@@ -420,7 +420,7 @@ def test_a_screen_reader_and_the_keyboard_find_a_proof_by_its_title(open_page):
     summary.focus()
     tab.keyboard.press("Enter")
     assert fold.locator(".cell_input").is_visible()
-    assert not tab.locator("summary[aria-label]").count()
+    assert not tab.locator("article summary[aria-label]").count()
 
 
 def test_on_paper_proofs_stay_one_line_and_other_folds_are_printed(open_page):
