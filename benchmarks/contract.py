@@ -163,7 +163,8 @@ def check_batch(
     for name, array, dtype, whole in zip(names, batch, map(np.dtype, dtypes), shapes, strict=True):
         if not isinstance(array, np.ndarray):
             raise Refused(f"{name} are a {type(array).__name__}, not a NumPy array.")
-        if (array.dtype, array.shape) != (dtype, whole):
+        narrow = np.dtype(f"{dtype.kind}4") if dtype.itemsize == 8 else dtype  # as JAX has it
+        if array.dtype not in (dtype, narrow) or array.shape != whole:
             raise Refused(f"{name} are {array.dtype} {array.shape}, not {dtype.name} {whole}.")
 
 
@@ -189,8 +190,9 @@ class Stream:
 
     make: Callable[..., Iterable]
     source: "Examples | Photographs"
-    batch_size: int
+    batch_size: int  # rows of a step, those of all processes together
     seed: int
+    rows_each: bool = False  # whether the pipeline's batch_size is that of each process
 
     @property
     def steps(self) -> int:
@@ -202,8 +204,10 @@ class Stream:
         """Those of EPOCHS epochs from the start, taken once. Raises Refused, as `take` does."""
         return self.take(EPOCHS * self.steps)
 
-    def open(self, **other) -> Iterable:
-        return self.make(**{"batch_size": self.batch_size, "seed": self.seed} | other)
+    def open(self, processes: int = 1, **other) -> Iterable:
+        rows = self.batch_size // processes if self.rows_each else self.batch_size
+        split = {"processes": processes} if processes > 1 else {}
+        return self.make(**{"batch_size": rows, "seed": self.seed} | split | other)
 
     def take(self, count: int, **other) -> list[Batch]:
         return self.collect(lambda: self.open(**other), count, **other)
@@ -450,24 +454,32 @@ def takes_dataset(pipeline: Callable) -> bool:
     return next(iter(inspect.signature(pipeline).parameters)) == "dataset"
 
 
-def case_stream(pipeline: Callable, case: Case, dataset_of: Callable | None = None) -> Stream:
+def listed(images: np.ndarray, labels: np.ndarray) -> list[tuple]:
+    """A dataset that has an example by its number, as PyTorch and Grain want it."""
+    return list(zip(images, labels, strict=True))
+
+
+def case_stream(
+    pipeline: Callable, case: Case, dataset_of: Callable = listed, rows_each: bool = False
+) -> Stream:
     """What the pipeline makes of the arrays of a case, or of the dataset that they make."""
     arrays = case.arrays()
     given = (dataset_of(*arrays),) if takes_dataset(pipeline) else arrays
-    return Stream(
-        functools.partial(pipeline, *given), Examples(*arrays), case.batch_size, case.seed
-    )
+    make = functools.partial(pipeline, *given)
+    return Stream(make, Examples(*arrays), case.batch_size, case.seed, rows_each)
 
 
-def check_case(tuned: Callable, case: Case, dataset_of: Callable | None = None) -> None:
+def check_case(
+    tuned: Callable, case: Case, dataset_of: Callable = listed, rows_each: bool = False
+) -> None:
     """Raises Refused if `tuned` breaks a promise on the case, whose parameters are named."""
     try:
-        check_stream(case_stream(tuned, case, dataset_of), case.start, case.processes)
+        check_stream(case_stream(tuned, case, dataset_of, rows_each), case.start, case.processes)
     except Refused as refused:
         raise Refused(f"{refused} [{case}]") from refused.__cause__
 
 
-def check_idiom(batches: Callable, case: Case, dataset_of: Callable | None = None) -> None:
+def check_idiom(batches: Callable, case: Case, dataset_of: Callable = listed) -> None:
     """Raises Refused unless `batches(images, labels, batch_size, seed)` begins with a whole epoch.
 
     For the short answer of a lesson: whole batches, no example twice, none of them changed.
@@ -836,17 +848,22 @@ def turned_ramps(folder: Path) -> Path:
     return folder
 
 
-def files_stream(file_batches: Callable, source: Photographs, batch_size: int, seed=3) -> Stream:
+def files_stream(
+    file_batches: Callable, source: Photographs, batch_size: int, rows_each: bool = False
+) -> Stream:
     make = functools.partial(file_batches, source.folder, size=source.size)
-    return Stream(make, source, batch_size, seed)
+    return Stream(make, source, batch_size, 3, rows_each)
 
 
 def file_promises(
-    file_batches: Callable, folder: Path, workers: Iterable[int] = (1, 2)
+    file_batches: Callable,
+    folder: Path,
+    workers: Iterable[int] = (1, 2),
+    rows_each: bool = False,
 ) -> list[Promise]:
     """Every promise of `file_batches`, on folders that are made below `folder`."""
-    mixed = files_stream(file_batches, flat_photographs(folder / "mixed"), 8)
-    ramps = files_stream(file_batches, Ramps(folder / "ramps"), 4)
+    mixed = files_stream(file_batches, flat_photographs(folder / "mixed"), 8, rows_each)
+    ramps = files_stream(file_batches, Ramps(folder / "ramps"), 4, rows_each)
     errors, by_crops = functools.partial(check_file_errors, file_batches), {"each once", "refuses"}
     return [
         *promises(mixed, start=7, processes=4),
@@ -861,7 +878,12 @@ def file_promises(
     ]
 
 
-def check_files(file_batches: Callable, folder: Path, workers: Iterable[int] = (1, 2)) -> None:
+def check_files(
+    file_batches: Callable,
+    folder: Path,
+    workers: Iterable[int] = (1, 2),
+    rows_each: bool = False,
+) -> None:
     """Raises Refused if `file_batches` breaks a promise on folders that it makes below `folder`."""
-    for _, check in file_promises(file_batches, folder, workers):
+    for _, check in file_promises(file_batches, folder, workers, rows_each):
         check()

@@ -88,9 +88,11 @@ class Lesson:
         sys.path.insert(0, str(lessons.NOTEBOOKS))
         self.names = InteractiveShell.instance().user_ns
         self.name, self.tags, self.photographs = name, set(), {}
+        # In a lesson's short form, each process says how many rows it gets.
+        self.rows_each = bool(lessons.depth_of(name)) and name not in lessons.long_ones()
         repeated = copies == 1
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
-            for cell in lessons.code_cells(lessons.read_notebook(name)):
+            for cell in lessons.subject_cells(name):
                 tags = set(lessons.tags(cell))
                 self.tags |= tags
                 copied = "copy" in tags or lessons.shared_tag(cell)
@@ -136,10 +138,13 @@ class Lesson:
         """Raises Refused if a pipeline that the lesson has breaks a promise on made-up data."""
         if "tuned-pipeline" in self.tags:
             for case in contract.CASES:
-                contract.check_case(self.names["tuned_batches"], case, self.names.get("dataset_of"))
+                of = self.names.get("dataset_of", contract.listed)
+                contract.check_case(self.names["tuned_batches"], case, of, self.rows_each)
         if "files-pipeline" in self.tags:
             with tempfile.TemporaryDirectory() as folder:
-                contract.check_files(self.names["file_batches"], Path(folder))
+                contract.check_files(
+                    self.names["file_batches"], Path(folder), rows_each=self.rows_each
+                )
 
     def _check_mnist(self) -> None:
         arrays = self.names["train_images"], self.names["train_labels"]
@@ -148,18 +153,18 @@ class Lesson:
             raise Refused("train_images lack some of MNIST's.")
         tuned = self.names["tuned_batches"]
         tuned = functools.partial(tuned, *self._data(tuned))
-        stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, seed=0)
+        stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, 0, self.rows_each)
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
 
     def _data(self, pipeline: Callable, arrays: tuple | None = None) -> tuple:
         """What a pipeline takes first: two arrays, of MNIST if none are given, or one dataset."""
         if arrays and contract.takes_dataset(pipeline):
-            return (self.names["dataset_of"](*arrays),)
+            return (self.names.get("dataset_of", contract.listed)(*arrays),)
         arrays = arrays or (self.names["train_images"], self.names["train_labels"])
         if not contract.takes_dataset(pipeline):
             return arrays
         if not hasattr(self, "dataset"):
-            self.dataset = self.names["dataset_of"](*arrays)
+            self.dataset = self.names.get("dataset_of", contract.listed)(*arrays)
         return (self.dataset,)
 
     def _epoch(self, number: int) -> Iterator:

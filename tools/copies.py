@@ -109,12 +109,19 @@ def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
 
 
 def closure(number: int, statements: list[Statement]) -> list[Statement]:
-    """The statements of a cell and of those above it that it needs, in their order."""
+    """The statements that a cell needs, in their order: of itself and of those above it.
+
+    What none of them defines, a function or a class further below does, which is there when the
+    cell's own is called.
+    """
     wanted = {i for i, s in enumerate(statements) if s.cell == number and s.is_definition}
     waiting = [*wanted]
     while waiting:
         for name in statements[waiting.pop()].uses:
-            found = [i for i, s in enumerate(statements) if name in s.binds and s.cell <= number]
+            bound = [i for i, s in enumerate(statements) if name in s.binds]
+            found = [i for i in bound if statements[i].cell <= number]
+            if not found:
+                found = [i for i in bound if statements[i].is_definition][:1]
             if found and not statements[found[-1]].imports:
                 found = found[-1:]  # the definition that holds in this cell
             waiting += set(found) - wanted

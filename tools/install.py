@@ -17,6 +17,9 @@ DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "tensorflow": "tensorflow-cpu",  # which leaves the GPU to JAX
 }
+# What these bring along depends on which of their extras is asked for, and the lock says of which
+# packages only: nothing is counted on.
+BY_EXTRAS = {"etils"}
 IMPORTED = re.compile(r"^[ \t]*(?:import|from) (\w+)", re.MULTILINE)
 PIP = re.compile(r"^\s*%pip install -q (.+)$", re.MULTILINE)
 REQUIREMENT = re.compile(r'"?([A-Za-z][\w.-]*(?:\[[\w,]+\])?)(>=[\d.]+)?')
@@ -76,6 +79,7 @@ def brought_along() -> dict[str, set[str]]:
             requires[distribution]  # also where nothing is required
         elif distribution and (wanted_by := re.match(r"    #(?: via)?\s+([a-z][\w.-]*)$", text)):
             requires[wanted_by[1]].add(distribution)
+    requires |= {distribution: set() for distribution in BY_EXTRAS}
 
     def everything(distribution: str, seen: set[str]) -> set[str]:
         for other in requires[distribution] - seen:

@@ -229,11 +229,19 @@ def names_used(table: symtable.SymbolTable) -> set[str]:
     return found.union(*map(names_used, table.get_children()))
 
 
-def has_pipeline(name: str) -> bool:
-    """Whether the benchmark can time the lesson's notebook."""
-    if not notebook_path(name).is_file():  # not executed yet
-        return False
-    return any("tuned-pipeline" in tags(cell) for cell in code_cells(read_notebook(name)))
+def subject_cells(name: str) -> list[NotebookNode]:
+    """The stored code cells of a lesson and of its depth, without what the depth has copied.
+
+    None of a notebook that is not executed yet, and none of a depth alone: its lesson has them.
+    """
+    pages = [] if name.endswith(DEPTH) else [page for page in (name, depth_of(name)) if page]
+    found = [read_notebook(page) for page in pages if notebook_path(page).is_file()]
+    return [cell for page in found for cell in code_cells(page) if not from_tag(cell)]
+
+
+def has_tag(name: str, *wanted: str) -> bool:
+    """Whether a cell of the lesson or of its depth has one of these tags."""
+    return any(not {*wanted}.isdisjoint(tags(cell)) for cell in subject_cells(name))
 
 
 def ask_for_packages(name: str) -> None:

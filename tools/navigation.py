@@ -78,20 +78,29 @@ def loaders() -> dict[str, dict[str, str]]:
     }
 
 
+def address(name: str, section: str) -> str:
+    """Where a section of a loader stands: in the lesson, or after `in_depth#` in its depth."""
+    depth, _, anchor = section.rpartition("#")
+    return f"{name}{lessons.DEPTH if depth else ''}.ipynb#{anchor}"
+
+
 def answer(folder: str, name: str, question: str) -> str:
     """The link to a loader's section. Screen readers say the question, too."""
     sections = loaders()[name]
     said = f'{sections["title"]}<span class="visually-hidden">: {question}</span>'
-    return f"[{said}](<{folder}{name}.ipynb#{sections[question]}>)"
+    return f"[{said}](<{folder}{address(name, sections[question])}>)"
 
 
 def others(name: str, anchor: str) -> str:
     """A line of Markdown with the same section of the other loaders, or nothing."""
-    known = loaders()
-    asked = {there: q for q, there in known.get(name, {}).items() if q != "title"}.get(anchor)
-    if not asked:
+    known, lesson = loaders(), name.removesuffix(lessons.DEPTH)
+    sections = {q: there for q, there in known.get(lesson, {}).items() if q != "title"}
+    here = {address(lesson, there): question for question, there in sections.items()}
+    if not (asked := here.get(f"{name}.ipynb#{anchor}")):
         return ""
-    found = [answer("", other, asked) for other in known if other != name and asked in known[other]]
+    found = [
+        answer("", other, asked) for other in known if other != lesson and asked in known[other]
+    ]
     return f"{{.also}}\nAlso with: {' · '.join(found)}"
 
 

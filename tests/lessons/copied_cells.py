@@ -27,13 +27,13 @@ class CopiedCells(in_process.Lesson):
     def check_pipelines(self) -> None:
         """Raises Refused if a pipeline breaks a promise, on as many inputs as hypothesis tries."""
         super().check_pipelines()
-        dataset_of = self.names.get("dataset_of")
+        dataset_of = self.names.get("dataset_of", contract.listed)
         if self.has_short_answer():
             for case in contract.CASES:
                 if case.count >= case.batch_size:
                     contract.check_idiom(self.names["batches"], case, dataset_of)
         if tuned := self.names.get("tuned_batches"):
-            hypothesis_cases.run(tuned, dataset_of)
+            hypothesis_cases.run(tuned, dataset_of, rows_each=self.rows_each)
             if contract.takes_dataset(tuned):
                 contract.check_case(tuned, contract.CASES[-2], contract.some_of(dataset_of))
         if "decode_crop" in self.names:  # not the library's decoder, but the lesson's
@@ -68,18 +68,30 @@ class CheckedCells(CopiedCells):
 
         The first input that is refused will do: no smaller one is looked for.
         """
-        cells = lessons.code_cells(lessons.read_notebook(self.name))
-        copied = [c.source for c in cells if self.run.intersection(lessons.tags(c))]
+        cells = lessons.subject_cells(self.name)
+        copied = {
+            cell.source
+            for cell in cells
+            if self.run.intersection(lessons.tags(cell)) or lessons.shared_tag(cell)
+        }
         times = sum(source.count(old) for source in copied)
         if times != 1:
             raise Refused(f"the copied cells say {old!r} {times} times, not once.")
         [source] = [source for source in copied if old in source]
-        self.run_cell(source.replace(old, new))
+        self.define(source.replace(old, new))
         try:
             with mock.patch.object(hypothesis_cases, "SHRINK", False):
                 self.attempt(check)
         finally:
+            self.define(source)
+
+    def define(self, source: str) -> None:
+        """Run the cell. Of one that writes a module, put what it defines into that module."""
+        if not source.startswith("%%writefile"):
             self.run_cell(source)
+            return
+        magic, _, text = source.partition("\n")
+        exec(text, vars(importlib.import_module(Path(magic.split()[1]).stem)))
 
 
 def refusal(said, call, kind=ValueError) -> str:

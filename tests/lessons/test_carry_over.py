@@ -15,13 +15,8 @@ from tools import check, lessons
 
 def promising() -> list[str]:
     """The lessons with a pipeline that promises what the contract says."""
-    promised, found = {"tuned-pipeline", "files-pipeline"}, []
-    for name in lessons.names():
-        if lessons.notebook_path(name).is_file():
-            cells = lessons.code_cells(lessons.read_notebook(name))
-            if any(promised.intersection(lessons.tags(cell)) for cell in cells):
-                found.append(name)
-    return found
+    promised = "tuned-pipeline", "files-pipeline"
+    return [name for name in lessons.names() if lessons.has_tag(name, *promised)]
 
 
 @pytest.mark.parametrize("name", promising())

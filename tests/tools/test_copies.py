@@ -52,6 +52,13 @@ def test_a_block_takes_the_definition_that_holds_in_its_cell():
     assert found == {2: f"{second}\n\n\n{uses}"}
 
 
+def test_a_block_takes_from_below_what_nothing_above_defines():
+    uses, helper = "def batches():\n    return helper()", "def helper():\n    return np.ones(2)"
+    below = cell(f"import numpy as np\n\n\n{helper}\n\n\nbatches = 3", "hide-input")
+    found = blocks(cell("import numpy as np"), cell(uses, "short-answer"), below)
+    assert found == {1: f"import numpy as np\n\n\n{uses}\n\n\n{helper}"}
+
+
 def test_the_settings_of_a_library_come_with_it():
     setup = "import os\nimport tf\n\nos.environ.update(A=1)\ntf.hide('GPU')\nprint(tf.version())"
     [found] = blocks(cell(setup, "setup"), cell("def f():\n    return tf.x", "copy")).values()

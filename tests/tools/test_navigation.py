@@ -27,17 +27,25 @@ def test_an_entry_that_lacks_something_is_one_sentence(repository):
 def test_a_section_names_those_of_the_other_loaders_and_not_itself():
     said = navigation.others("grain", "stay-ahead-of-the-device")
     assert said.startswith("{.also}\nAlso with: [PyTorch<span")
-    assert "pytorch_dataloader.ipynb#stay-one-batch-ahead-of-the-device" in said
+    assert "pytorch_dataloader_in_depth.ipynb#stay-one-batch-ahead-of-the-device" in said
     assert "grain.ipynb" not in said and said.count(": One batch ahead</span>") == 4
     assert navigation.others("grain", "what-you-learned") == ""
+    in_depth = navigation.others(
+        "pytorch_dataloader_in_depth", "stay-one-batch-ahead-of-the-device"
+    )
+    assert "grain.ipynb#stay-ahead-of-the-device" in in_depth and "pytorch" not in in_depth
+    assert navigation.others("pytorch_dataloader", "stay-one-batch-ahead-of-the-device") == ""
     assert navigation.others("many_devices", "the-short-answer") == ""
 
 
 def test_each_section_of_a_question_gets_the_line_once():
     for name, sections in navigation.loaders().items():
-        notebook = lessons.read_notebook(name)
-        site_pages.link_to_others(notebook, name)
-        assert nbformat.writes(notebook).count("Also with: ") == len(sections) - 1  # but its title
+        found = 0
+        for page in filter(None, (name, lessons.depth_of(name))):
+            notebook = lessons.read_notebook(page)
+            site_pages.link_to_others(notebook, page)
+            found += nbformat.writes(notebook).count("Also with: ")
+        assert found == len(sections) - 1  # but its title
 
 
 def test_a_depth_stands_below_its_lesson_in_every_list(repository):
