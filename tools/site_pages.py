@@ -77,7 +77,7 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
             change(notebook, name)
         source[0] = nbformat.writes(notebook)
     elif page == "index":
-        results = front_page.measured()
+        results = front_page.newest()
         for mark, text in {
             "claim": front_page.claim(results),
             "picture": front_page.picture(results),
