@@ -37,7 +37,6 @@ FIX = "`tox run -e check -- --fix` writes it"
 STATED_MINUTES = re.compile(r"()(\b\d+)( min(?:utes?)? to read)")
 INSTALL = re.compile(r"(\*\*Install\.\*\* `)(pip install [^`]*)(`)")
 README_TABLE = re.compile(r"(<!-- lessons -->\n)(.*?)(<!-- /lessons -->)", re.DOTALL)
-COMMENT_OF_NBVAL = re.compile(r"^\s*#.*\b(NBVAL|PYTEST_VALIDATE)_\w+", re.MULTILINE)
 WORDS_A_MINUTE, LINES_A_MINUTE = 200, 30
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
@@ -47,8 +46,6 @@ LONGEST_SENTENCE = 40  # words; the words of links are not counted
 FILLER = re.compile(
     r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
 )
-# nbval leaves both out of its comparison.
-UNCOMPARED_CALL = re.compile(r"\b(clear_output|update_display)\(|\b(display_id)\s*=(?!=)")
 NOT_WORDS = re.compile(
     r"^(`{3,}).*?^\1`*$|^\|[^\n]*$|<details>.*?</details>|<[^>]+>|\]\([^)]*\)",
     re.MULTILINE | re.DOTALL,
@@ -96,8 +93,6 @@ def twin_part(cell: NotebookNode) -> tuple:
 
 def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     owned = owned_cells(name)
-    if "formats" in notebook.metadata.get("jupytext", {}):
-        yield f"md/{name}.md sets `formats`, which belong in jupytext.toml: delete that line."
     headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     if len(re.findall(r"^# ", headings, re.MULTILINE)) != 1:
         yield f"md/{name}.md needs exactly one title (`# …`)."
@@ -231,14 +226,10 @@ def check_cell(
     """Yield the faults of a code cell. `owned`: see owned_cells."""
     if asserts(cell):
         yield "asserts, and readers copy it: move it to a proof below"
-    if found := COMMENT_OF_NBVAL.search(cell.source):
-        yield f"has the comment `{found[0].strip()}`, which nbval would obey: use a tag"
     for line in cell.source.splitlines():
         if len(line) > WIDEST_LINE:
             yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"
     yield from check_tags(cell, owned(cell))
-    if found := UNCOMPARED_CALL.search(cell.source):
-        yield f"says {found[1] or found[2]}, whose output nbval does not compare: print instead"
     if "nbval-ignore-output" in lessons.tags(cell) and not (
         "assert" in cell.source and "# Output ignored:" in cell.source
     ):

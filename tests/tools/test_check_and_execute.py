@@ -79,8 +79,6 @@ ADDED = {  # to the lesson, and what check says then
     "# Another title": "exactly one title",
     ":::{note}\nx\n:::": "uses MyST syntax",
     code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",
-    code("# NBVAL_SKIP\n1"): "the comment `# NBVAL_SKIP`, which nbval would obey: use a tag",
-    code("#  PYTEST_VALIDATE_IGNORE_OUTPUT\n1"): "which nbval would obey",
     code("1", "setpu"): "unknown tag setpu",
     code("1", "from-grain"): "no lesson has the cell that it would be a copy of",
     code("1", "nbval-ignore-output"): "say why in a comment",
@@ -91,14 +89,10 @@ ADDED = {  # to the lesson, and what check says then
     code("# @title Proof: 1"): "has a title (`# @title`), but no tag that folds it",
     code("print(records)"): "needs the name records, which a proof defines",
     code("def f():\n    return records"): "needs the name records, which a proof defines",
-    code("clear_output()"): "says clear_output, whose output nbval does not compare",
-    code("update_display(1)"): "says update_display, whose output nbval does not compare",
-    code("display(1, display_id=True)"): "says display_id, whose output nbval does not compare",
 }
 EDITED = [  # what the lesson says, what it says instead, and what check says then
     ("import hashlib", "import hashlib as h", "differ: run"),
     ("[tuned-pipeline]", "[first-pipeline]", "differ: run"),
-    ("kernelspec:", "jupytext:\n  formats: md:myst\nkernelspec:", "sets `formats`"),
     ("replaces a file of that name", "writes it", "does not say that `%%writefile` replaces"),
     ("** 20 minutes", "** 35 minutes", "says “35”, and it is “20”"),
     ("**Install.**", "**Needs.**", "says no ``**Install.** `pip"),
