@@ -168,10 +168,6 @@ def figures_table(found: dict, limit: float) -> str:
 
 def code() -> str:
     """The function of the short answer, as the lesson's cell has it."""
-    [cell] = [
-        cell
-        for cell in lessons.code_cells(lessons.read_notebook(SHOWN))
-        if "short-answer" in lessons.tags(cell)
-    ]
+    [cell] = lessons.code_cells(lessons.read_notebook(SHOWN), "short-answer")
     [function] = [node for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)]
     return ast.get_source_segment(cell.source, function)

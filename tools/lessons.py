@@ -199,8 +199,10 @@ def title(cell: NotebookNode) -> tuple[str, str]:
     return first.removeprefix("# @title "), rest
 
 
-def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+def code_cells(notebook: NotebookNode, *of: str) -> list[NotebookNode]:
+    """The code cells, all of them or those that have one of these tags."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell for cell in cells if not of or set(of) & set(tags(cell))]
 
 
 def python(cell: NotebookNode) -> ast.Module:
@@ -233,7 +235,7 @@ def has_pipeline(name: str) -> bool:
     """Whether the benchmark can time the lesson's notebook."""
     if not notebook_path(name).is_file():  # not executed yet
         return False
-    return any("tuned-pipeline" in tags(cell) for cell in code_cells(read_notebook(name)))
+    return bool(code_cells(read_notebook(name), "tuned-pipeline"))
 
 
 def ask_for_packages(name: str) -> None:

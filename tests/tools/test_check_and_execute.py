@@ -63,7 +63,7 @@ def first(notebook):
 
 
 def proof(notebook):
-    return next(c for c in lessons.code_cells(notebook) if "proof" in lessons.tags(c))
+    return lessons.code_cells(notebook, "proof")[0]
 
 
 def picture(notebook):
@@ -210,7 +210,7 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     after = lessons.read_notebook("grain")
     assert [*check.check_lesson("grain")] == []
     assert sum("A new sentence." in cell.source for cell in after.cells) == 1
-    tuned, *others = [c for c in lessons.code_cells(after) if "tuned-pipeline" in lessons.tags(c)]
+    tuned, *others = lessons.code_cells(after, "tuned-pipeline")
     assert lessons.tags(tuned) == ["tuned-pipeline", "hide-input"]
     assert all("hide-input" not in lessons.tags(cell) for cell in others)
     assert lessons.digest(after) == lessons.digest(before)  # what passed has passed
@@ -236,8 +236,8 @@ def test_check_reads_the_pages_beside_the_lessons_too(repository):
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
     owner, source = check.shared_cells()["shared-mlp"]
     assert owner == "pytorch_dataloader"
-    cells = lessons.code_cells(lessons.read_md("grain"))
-    [short] = [cell.source for cell in cells if "short-answer" in lessons.tags(cell)]
+    [cell] = lessons.code_cells(lessons.read_md("grain"), "short-answer")
+    short = cell.source
     drifted = code(source.replace("relu", "tanh"), "shared-mlp")
     write_tiny(drifted, code(short.replace("seed", "seeds"), "from-grain"))
     found = [fault for fault in check.check_lesson("tiny") if "of its owner: " in fault]
