@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -31,7 +30,7 @@ from packaging.utils import canonicalize_name
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from offline import lay_out
-from tools import lessons, machine, nbval_cells
+from tools import lessons, machine, nbval_cells, record
 from tools.problem import told
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
@@ -256,11 +255,8 @@ class Lesson(nbval_cells.Notebook):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Plugin:
+class Plugin(record.Outcomes):
     """What makes a run of `pytest --nbval` one in Colab, and remembers what became of the cells."""
-
-    def __init__(self):
-        self.passed, self.differ = Counter(), {}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collect_file(self, parent):
@@ -274,25 +270,18 @@ class Plugin:
             elif reason := KNOWN.get(item.path.stem, {}).get(heading(item.cell)):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item):
-        report = yield
-        name = item.path.stem
-        self.passed[name] += report.when == "call" and report.passed
-        if hasattr(report, "wasxfail"):
-            self.differ.setdefault(name, {})[heading(item.cell)] = report.wasxfail
-        return report
-
     def recorded(self, name: str) -> dict | None:
         """What to record of a lesson of which all cells ran as KNOWN says, but those for a GPU."""
-        notebook, differ = lessons.read_notebook(name), self.differ.get(name, {})
-        ran = [c for c in lessons.code_cells(notebook) if lessons.GPU_TAG not in lessons.tags(c)]
-        if self.passed[name] + len(differ) < len(ran):
+        notebook, reports = lessons.read_notebook(name), self.reports[name]
+        cells, for_gpu = lessons.code_cells(notebook), lessons.code_cells(notebook, lessons.GPU_TAG)
+        passed = sum(report.passed for report in reports.values())
+        known = {n: r.wasxfail for n, r in reports.items() if hasattr(r, "wasxfail")}
+        if passed + len(known) < len(cells) - len(for_gpu):
             return None
         return {
             "date": machine.today(),
-            "passed": self.passed[name],
-            "differ": differ,
+            "passed": passed,
+            "differ": {heading(cells[number]): reason for number, reason in known.items()},
             "digest": lessons.digest(notebook),
         }
 
@@ -312,7 +301,7 @@ def store(recorded: dict[str, dict]) -> None:
     print(f"recorded in {RECORD.relative_to(lessons.ROOT)}: {', '.join(recorded) or 'no lesson'}")
 
 
-def check(names: list[str], record: bool) -> int:
+def check(names: list[str], recording: bool) -> int:
     """Run the lessons. Returns the exit status of pytest. Raises lessons.Problem."""
     names = names or lessons.in_order()
     for name in names:
@@ -325,7 +314,7 @@ def check(names: list[str], record: bool) -> int:
     environment()
     lessons.lay_out_data()
     status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
-    if record:
+    if recording:
         figures = {name: plugin.recorded(name) for name in names}
         store({name: found for name, found in figures.items() if found})
     return status

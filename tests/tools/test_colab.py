@@ -129,7 +129,7 @@ def run(repository, tmp_path, monkeypatch, capsys):
         nbformat.write(notebook, lessons.notebook_path("tiny"))
         lessons.md_path("tiny").write_text("")
         monkeypatch.setattr(colab, "KNOWN", {"tiny": known or {}})
-        status = colab.check(["tiny"], record=True)
+        status = colab.check(["tiny"], recording=True)
         return status, capsys.readouterr().out, json.loads(colab.RECORD.read_text())
 
     return tiny
