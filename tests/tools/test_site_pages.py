@@ -237,19 +237,6 @@ def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
             site_pages.find_places(changed)
 
 
-def test_no_script_holds_up_a_page_and_its_options_stand_in_it():
-    page = (
-        '<html data-theme="auto"><script defer src="_static/scripts/fontawesome.js?digest=1">'
-        "</script>"
-        '<script src="_static/documentation_options.js?v=1"></script><script src="a.js"></script>'
-        "<script>A.b = 1;</script>"
-    )
-    assert site_pages.paint_first(page, r"const A = {c: '\\d'};") == (
-        r"""<html data-theme="light"><script>const A = {c: '\\d'};</script>"""
-        '<script defer src="a.js"></script><script>A.b = 1;</script>'
-    )
-
-
 def test_a_trap_is_told_with_its_heading_its_message_and_the_prose_around_it():
     notebook = nbformat.v4.new_notebook(
         cells=[
