@@ -164,14 +164,9 @@ def renew() -> None:
 
 
 def header() -> dict[str, str]:
-    """What the comment of colab.txt says: python, date, commit. Raises lessons.Problem."""
+    """What the comment of colab.txt says: python, date, commit."""
     pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(HEADER))
-    found = re.match(pattern, PINS.read_text()) if PINS.is_file() else None
-    if not found:
-        raise lessons.Problem(
-            f"{PINS.name} does not begin as `tox run -e colab -- --renew` writes it: renew it."
-        )
-    return found.groupdict()
+    return re.match(pattern, PINS.read_text()).groupdict()
 
 
 # An environment of those versions ------------------------------------------------------------
@@ -202,20 +197,6 @@ def environment() -> Path:
     return folder
 
 
-def write_stub(folder: Path) -> None:
-    package = folder / "google" / "colab"  # no google/__init__.py: others have a part in `google`
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(STUB)
-    (package / "output.py").touch()
-
-
-def copy_data(folder: Path) -> None:
-    """What was laid out, without what other lessons left there."""
-    for top in sorted({layout.path.parts[0] for layout in lay_out.LAYOUTS.values()}):
-        if (lessons.NOTEBOOKS / "data" / top).is_dir():
-            shutil.copytree(lessons.NOTEBOOKS / "data" / top, folder / "data" / top)
-
-
 # The lessons ---------------------------------------------------------------------------------
 
 
@@ -232,9 +213,15 @@ class Lesson(nbval_cells.Notebook):
         content, stub, copy = (self.folder / name for name in ("content", "stub", "environment"))
         # Hard links: pip replaces a file, and never writes into one.
         shutil.copytree(environment(), copy, symlinks=True, copy_function=os.link)
-        write_stub(stub)
+        package = stub / "google" / "colab"  # no google/__init__.py: others have a part in `google`
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(STUB)
+        (package / "output.py").touch()
         content.mkdir()
-        copy_data(content)
+        # What was laid out, without what other lessons left there.
+        for top in {layout.path.parts[0] for layout in lay_out.LAYOUTS.values()}:
+            if (lessons.NOTEBOOKS / "data" / top).is_dir():
+                shutil.copytree(lessons.NOTEBOOKS / "data" / top, content / "data" / top)
         variables = {
             "IPYTHONDIR": str(stub / "ipython"),  # not the settings of the user
             "PATH": f"{copy / 'bin'}{os.pathsep}{os.environ['PATH']}",

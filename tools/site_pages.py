@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from mdit_py_plugins.anchors.index import slugify as slug  # as GitHub and MyST do it
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
 
@@ -455,8 +456,3 @@ def traps_of(notebook: NotebookNode) -> Iterator[tuple[str, str, str]]:
                 prose = []
             printed = "".join(output.get("text", "") for output in cell.outputs)
             message = printed.strip("\n").rstrip()  # the first line of a table may be indented
-
-
-def slug(heading: str) -> str:
-    """The anchor that GitHub and MyST make of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -453,7 +453,7 @@ def test_the_first_paint_waits_for_no_script(browser, address, page):
     """Each script is asked for and never comes, as on a bad line."""
     context, held = browser.new_context(), []
     tab = context.new_page()
-    tab.route("**/*.js*", lambda route: held.append(route))
+    tab.route("**/*.js*", lambda route: held.append(route.request.url))
     tab.goto(urljoin(address, page), wait_until="commit")
     painted = "performance.getEntriesByName('first-contentful-paint').length"
     tab.wait_for_function(painted, timeout=10_000)

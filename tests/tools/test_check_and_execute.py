@@ -187,7 +187,8 @@ def test_fix_writes_what_follows_from_something_else(repository, python):
         (repository / file).write_text(text.replace(said, wrong))
     assert len([*check.check_lesson("grain")]) == 3  # and md/ and the notebook differ
     assert [*check.check_lists(lessons.names())] == [
-        "README.md has not the table of lessons.toml: `tox run -e check -- --fix` writes it."
+        "README.md has not the table of lessons.toml: `tox run -e check -- --fix` writes it "
+        "between its two marks."
     ]
     before = lessons.notebook_path("grain").read_bytes()
     done = python("tools/check.py", "--fix", cwd=repository)
