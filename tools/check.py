@@ -126,12 +126,6 @@ def holds_results(cell: NotebookNode) -> bool:
     return lessons.RESULTS_TAG in lessons.tags(cell)
 
 
-def code_lines(cells: Iterable[NotebookNode]) -> int:
-    """The lines that somebody wrote: not what the benchmark measured."""
-    written = itertools.filterfalse(holds_results, cells)
-    return sum(bool(line.strip()) for cell in written for line in cell.source.splitlines())
-
-
 def words(notebook: NotebookNode) -> int:
     """The words of its prose, without code, tables, addresses and folded solutions."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
@@ -140,8 +134,12 @@ def words(notebook: NotebookNode) -> int:
 
 
 def minutes(notebook: NotebookNode) -> int:
-    """How long it takes to read: words and visible lines of code, to the nearest five minutes."""
-    lines = code_lines(filter(is_visible, lessons.code_cells(notebook)))
+    """How long it takes to read, to the nearest five minutes.
+
+    Words count, and the visible lines of code that somebody wrote; what was measured does not.
+    """
+    visible = itertools.filterfalse(holds_results, filter(is_visible, lessons.code_cells(notebook)))
+    lines = sum(bool(line.strip()) for cell in visible for line in cell.source.splitlines())
     return max(5, 5 * round((words(notebook) / WORDS_A_MINUTE + lines / LINES_A_MINUTE) / 5))
 
 

@@ -87,7 +87,8 @@ def picture(results: dict) -> str:
         at = x(10**power)
         anchor = {low: "start", high: "end"}.get(power, "middle")
         parts.append(f'<path d="M{at:.1f} {TOP - 8}V{bottom}" opacity="0.25"/>')
-        parts.append(words(at, bottom + 16, short_number(10**power), anchor))
+        short = str(10**power).replace("000000", "M").replace("000", "k")
+        parts.append(words(at, bottom + 16, short, anchor))
     parts.append(f'<path d="M{x(limit):.1f} {TOP - 16}V{bottom}" stroke-dasharray="5 3"/>')
     parts.append(words(x(limit), TOP - 21, "the training step", "middle"))
     parts.append(words((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
@@ -126,13 +127,6 @@ def legend(kinds: set[str]) -> str:
             marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
             at += 30 + 7 * len(name)
     return "".join(marks)
-
-
-def short_number(value: int) -> str:
-    for unit, size in (("M", 10**6), ("k", 10**3)):
-        if value >= size:
-            return f"{value // size}{unit}"
-    return str(value)
 
 
 def caption(results: dict) -> str:
