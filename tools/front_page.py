@@ -87,7 +87,7 @@ def picture(results: dict) -> str:
         at = x(10**power)
         anchor = {low: "start", high: "end"}.get(power, "middle")
         parts.append(f'<path d="M{at:.1f} {TOP - 8}V{bottom}" opacity="0.25"/>')
-        short = str(10**power).replace("000000", "M").replace("000", "k")
+        short = f"{10**power:,}".replace(",000,000", "M").replace(",000", "k")
         parts.append(words(at, bottom + 16, short, anchor))
     parts.append(f'<path d="M{x(limit):.1f} {TOP - 16}V{bottom}" stroke-dasharray="5 3"/>')
     parts.append(words(x(limit), TOP - 21, "the training step", "middle"))
