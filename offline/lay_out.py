@@ -1,9 +1,9 @@
 """Lay out the embedded data where each library looks for it before it downloads.
 
-    python offline/lay_out.py [--data notebooks/data]
+    python offline/lay_out.py
 
-Afterwards these calls find the dataset below `data/` and need no network, as far as their library
-is installed here:
+Afterwards these calls find the dataset in notebooks/, below `data/`, and need no network, as far as
+their library is installed here:
 
     torchvision.datasets.MNIST("data", download=True)
     tfds.load("mnist", data_dir="data")
@@ -17,7 +17,6 @@ is killed leaves nothing half written, and a second run at the same time waits a
 done.
 """
 
-import argparse
 import contextlib
 import functools
 import gzip
@@ -72,17 +71,6 @@ def verified(packed: Path) -> bytes:
 def read_embedded(name: str) -> bytes:
     """The unpacked bytes of one embedded IDX file. Raises Problem."""
     return gzip.decompress(verified(MNIST / f"{name}.gz"))
-
-
-def read_plays() -> dict[str, bytes]:
-    """The text of each play and poem, by the name of its file. Raises Problem."""
-    archive = io.BytesIO(verified(SHAKESPEARE / "plays.tar.xz"))
-    with tarfile.open(fileobj=archive) as members:
-        return {
-            Path(member.name).name: members.extractfile(member).read()
-            for member in members
-            if member.isfile()
-        }
 
 
 IDX_FILES = {
@@ -181,10 +169,9 @@ def write_huggingface(data: Path) -> None:
 
 
 def write_shakespeare(data: Path) -> None:
-    folder = data / "shakespeare"
-    folder.mkdir(parents=True)
-    for name, text in read_plays().items():
-        (folder / name).write_bytes(text)
+    packed = io.BytesIO(verified(SHAKESPEARE / "plays.tar.xz"))
+    with tarfile.open(fileobj=packed) as plays:
+        plays.extractall(data / "shakespeare", filter="data")
 
 
 class Layout(NamedTuple):
@@ -265,14 +252,12 @@ def lay_out(names: Iterable[str], data: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=HERE.parent / "notebooks" / "data")
-    data = parser.parse_args().data
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # or newer CPUs make TensorFlow log
     packages = {name: layout.package for name, layout in LAYOUTS.items()}
     with told("lay_out"):
-        lay_out([n for n, p in packages.items() if not p or importlib.util.find_spec(p)], data)
+        names = [n for n, p in packages.items() if not p or importlib.util.find_spec(p)]
+        lay_out(names, HERE.parent / "notebooks" / "data")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A copy of the repository to damage, a browser, and a mount that is small."""
+"""A copy of the repository to damage, a process in a terminal, and a browser."""
 
 import contextlib
 import os
@@ -47,8 +47,8 @@ def workshop(repository, data) -> Path:
 def python():
     """Run this Python with the arguments; give back the finished process, its output as text."""
 
-    def run(*arguments, prefix=(), cwd=None, env=None):
-        command = [*map(str, prefix), sys.executable, *map(str, arguments)]
+    def run(*arguments, cwd=None, env=None):
+        command = [sys.executable, *map(str, arguments)]
         environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
         environment |= env or {}
         return subprocess.run(
@@ -130,17 +130,3 @@ def browser():
         browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
         browser.close()
-
-
-@pytest.fixture
-def mounted():
-    """The prefix of a command that sees `folder` mounted in its own way, such as smaller."""
-
-    def prefix(mount: str, folder: Path):
-        alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-        try_it = [*alone, f'mount {mount} "$0"', str(folder)]
-        if not shutil.which("unshare") or subprocess.run(try_it, check=False).returncode:
-            pytest.skip("this machine does not let us mount (unshare --map-root-user --mount)")
-        return [*alone, f'mount {mount} "$0" || exit 99; exec "$@"', str(folder)]
-
-    return prefix

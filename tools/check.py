@@ -36,8 +36,7 @@ METADATA = {"tags", "mystnb", "stamp"}  # of a code cell; what folds it follows 
 FIX = "`tox run -e check -- --fix` writes it"
 STATED_MINUTES = re.compile(r"()(\b\d+)( min(?:utes?)? to read)")
 INSTALL = re.compile(r"(\*\*Install\.\*\* `)(pip install [^`]*)(`)")
-README_TABLE = re.compile(r"(<!-- lessons -->\n)(.*?)(<!-- /lessons -->)", re.DOTALL)
-COMMENT_OF_NBVAL = re.compile(r"^\s*#.*\b(NBVAL|PYTEST_VALIDATE)_\w+", re.MULTILINE)
+README_TABLE = re.compile(r"(<!-- lessons -->\n).*?(<!-- /lessons -->)", re.DOTALL)
 WORDS_A_MINUTE, LINES_A_MINUTE = 200, 30
 # Colab and JupyterLab show MyST's own syntax raw, so lessons are CommonMark.
 MYST_SYNTAX = re.compile(r"^(`{3,}|:{3,})\{|\{[a-z]+\}`", re.MULTILINE)
@@ -47,8 +46,6 @@ LONGEST_SENTENCE = 40  # words; the words of links are not counted
 FILLER = re.compile(
     r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
 )
-# nbval leaves both out of its comparison.
-UNCOMPARED_CALL = re.compile(r"\b(clear_output|update_display)\(|\b(display_id)\s*=(?!=)")
 NOT_WORDS = re.compile(
     r"^(`{3,}).*?^\1`*$|^\|[^\n]*$|<details>.*?</details>|<[^>]+>|\]\([^)]*\)",
     re.MULTILINE | re.DOTALL,
@@ -96,8 +93,6 @@ def twin_part(cell: NotebookNode) -> tuple:
 
 def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     owned = owned_cells(name)
-    if "formats" in notebook.metadata.get("jupytext", {}):
-        yield f"md/{name}.md sets `formats`, which belong in jupytext.toml: delete that line."
     headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     if len(re.findall(r"^# ", headings, re.MULTILINE)) != 1:
         yield f"md/{name}.md needs exactly one title (`# …`)."
@@ -131,12 +126,6 @@ def holds_results(cell: NotebookNode) -> bool:
     return lessons.RESULTS_TAG in lessons.tags(cell)
 
 
-def code_lines(cells: Iterable[NotebookNode]) -> int:
-    """The lines that somebody wrote: not what the benchmark measured."""
-    written = itertools.filterfalse(holds_results, cells)
-    return sum(bool(line.strip()) for cell in written for line in cell.source.splitlines())
-
-
 def words(notebook: NotebookNode) -> int:
     """The words of its prose, without code, tables, addresses and folded solutions."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
@@ -145,8 +134,12 @@ def words(notebook: NotebookNode) -> int:
 
 
 def minutes(notebook: NotebookNode) -> int:
-    """How long it takes to read: words and visible lines of code, to the nearest five minutes."""
-    lines = code_lines(filter(is_visible, lessons.code_cells(notebook)))
+    """How long it takes to read, to the nearest five minutes.
+
+    Words count, and the visible lines of code that somebody wrote; what was measured does not.
+    """
+    visible = itertools.filterfalse(holds_results, filter(is_visible, lessons.code_cells(notebook)))
+    lines = sum(bool(line.strip()) for cell in visible for line in cell.source.splitlines())
     return max(5, 5 * round((words(notebook) / WORDS_A_MINUTE + lines / LINES_A_MINUTE) / 5))
 
 
@@ -231,14 +224,10 @@ def check_cell(
     """Yield the faults of a code cell. `owned`: see owned_cells."""
     if asserts(cell):
         yield "asserts, and readers copy it: move it to a proof below"
-    if found := COMMENT_OF_NBVAL.search(cell.source):
-        yield f"has the comment `{found[0].strip()}`, which nbval would obey: use a tag"
     for line in cell.source.splitlines():
         if len(line) > WIDEST_LINE:
             yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"
     yield from check_tags(cell, owned(cell))
-    if found := UNCOMPARED_CALL.search(cell.source):
-        yield f"says {found[1] or found[2]}, whose output nbval does not compare: print instead"
     if "nbval-ignore-output" in lessons.tags(cell) and not (
         "assert" in cell.source and "# Output ignored:" in cell.source
     ):
@@ -305,11 +294,8 @@ def check_lists(names: list[str]) -> Iterator[str]:
         yield f"lessons.toml does not know md/{name}.md, for {of_none}: add an entry."
     for name in sorted({*lessons.listed()} - {*names}):
         yield f"lessons.toml lists {name}, and there is no md/{name}.md: delete the entry."
-    table = README_TABLE.search((lessons.ROOT / "README.md").read_text())
-    if not table:
-        yield "README.md has no `<!-- lessons -->` and `<!-- /lessons -->`: put its table there."
-    elif table[2] != readme_table():
-        yield f"README.md has not the table of lessons.toml: {FIX}."
+    if readme_table() not in (lessons.ROOT / "README.md").read_text():
+        yield f"README.md has not the table of lessons.toml: {FIX} between its two marks."
 
 
 def readme_table() -> str:
@@ -447,7 +433,7 @@ def fix_all(names: list[str]) -> Iterator[str]:
             yield f"md/{name}.md: mended"
     readme = lessons.ROOT / "README.md"
     before = readme.read_text()
-    after = README_TABLE.sub(lambda found: found[1] + readme_table() + found[3], before)
+    after = README_TABLE.sub(lambda found: found[1] + readme_table() + found[2], before)
     if after != before:
         readme.write_text(after)
         yield "README.md: mended"

@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -31,7 +30,7 @@ from packaging.utils import canonicalize_name
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from offline import lay_out
-from tools import lessons, machine, nbval_cells
+from tools import lessons, machine, nbval_cells, record
 from tools.problem import told
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
@@ -165,14 +164,9 @@ def renew() -> None:
 
 
 def header() -> dict[str, str]:
-    """What the comment of colab.txt says: python, date, commit. Raises lessons.Problem."""
+    """What the comment of colab.txt says: python, date, commit."""
     pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(HEADER))
-    found = re.match(pattern, PINS.read_text()) if PINS.is_file() else None
-    if not found:
-        raise lessons.Problem(
-            f"{PINS.name} does not begin as `tox run -e colab -- --renew` writes it: renew it."
-        )
-    return found.groupdict()
+    return re.match(pattern, PINS.read_text()).groupdict()
 
 
 # An environment of those versions ------------------------------------------------------------
@@ -203,20 +197,6 @@ def environment() -> Path:
     return folder
 
 
-def write_stub(folder: Path) -> None:
-    package = folder / "google" / "colab"  # no google/__init__.py: others have a part in `google`
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(STUB)
-    (package / "output.py").touch()
-
-
-def copy_data(folder: Path) -> None:
-    """What was laid out, without what other lessons left there."""
-    for top in sorted({layout.path.parts[0] for layout in lay_out.LAYOUTS.values()}):
-        if (lessons.NOTEBOOKS / "data" / top).is_dir():
-            shutil.copytree(lessons.NOTEBOOKS / "data" / top, folder / "data" / top)
-
-
 # The lessons ---------------------------------------------------------------------------------
 
 
@@ -233,9 +213,15 @@ class Lesson(nbval_cells.Notebook):
         content, stub, copy = (self.folder / name for name in ("content", "stub", "environment"))
         # Hard links: pip replaces a file, and never writes into one.
         shutil.copytree(environment(), copy, symlinks=True, copy_function=os.link)
-        write_stub(stub)
+        package = stub / "google" / "colab"  # no google/__init__.py: others have a part in `google`
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(STUB)
+        (package / "output.py").touch()
         content.mkdir()
-        copy_data(content)
+        # What was laid out, without what other lessons left there.
+        for top in {layout.path.parts[0] for layout in lay_out.LAYOUTS.values()}:
+            if (lessons.NOTEBOOKS / "data" / top).is_dir():
+                shutil.copytree(lessons.NOTEBOOKS / "data" / top, content / "data" / top)
         variables = {
             "IPYTHONDIR": str(stub / "ipython"),  # not the settings of the user
             "PATH": f"{copy / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -256,11 +242,8 @@ class Lesson(nbval_cells.Notebook):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Plugin:
+class Plugin(record.Outcomes):
     """What makes a run of `pytest --nbval` one in Colab, and remembers what became of the cells."""
-
-    def __init__(self):
-        self.passed, self.differ = Counter(), {}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collect_file(self, parent):
@@ -274,25 +257,18 @@ class Plugin:
             elif reason := KNOWN.get(item.path.stem, {}).get(heading(item.cell)):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item):
-        report = yield
-        name = item.path.stem
-        self.passed[name] += report.when == "call" and report.passed
-        if hasattr(report, "wasxfail"):
-            self.differ.setdefault(name, {})[heading(item.cell)] = report.wasxfail
-        return report
-
     def recorded(self, name: str) -> dict | None:
         """What to record of a lesson of which all cells ran as KNOWN says, but those for a GPU."""
-        notebook, differ = lessons.read_notebook(name), self.differ.get(name, {})
-        ran = [c for c in lessons.code_cells(notebook) if lessons.GPU_TAG not in lessons.tags(c)]
-        if self.passed[name] + len(differ) < len(ran):
+        notebook, reports = lessons.read_notebook(name), self.reports[name]
+        cells, for_gpu = lessons.code_cells(notebook), lessons.code_cells(notebook, lessons.GPU_TAG)
+        passed = sum(report.passed for report in reports.values())
+        known = {n: r.wasxfail for n, r in reports.items() if hasattr(r, "wasxfail")}
+        if passed + len(known) < len(cells) - len(for_gpu):
             return None
         return {
             "date": machine.today(),
-            "passed": self.passed[name],
-            "differ": differ,
+            "passed": passed,
+            "differ": {heading(cells[number]): reason for number, reason in known.items()},
             "digest": lessons.digest(notebook),
         }
 
@@ -312,7 +288,7 @@ def store(recorded: dict[str, dict]) -> None:
     print(f"recorded in {RECORD.relative_to(lessons.ROOT)}: {', '.join(recorded) or 'no lesson'}")
 
 
-def check(names: list[str], record: bool) -> int:
+def check(names: list[str], recording: bool) -> int:
     """Run the lessons. Returns the exit status of pytest. Raises lessons.Problem."""
     names = names or lessons.in_order()
     for name in names:
@@ -325,7 +301,7 @@ def check(names: list[str], record: bool) -> int:
     environment()
     lessons.lay_out_data()
     status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
-    if record:
+    if recording:
         figures = {name: plugin.recorded(name) for name in names}
         store({name: found for name, found in figures.items() if found})
     return status

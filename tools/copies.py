@@ -52,7 +52,8 @@ def blocks(notebook: NotebookNode) -> dict[int, str]:
         used = {statement for n in copied if n > number for statement in needed[n]}
         functions = {s for s in needed[number] if s.cell == number and s.is_function}
         alone = all(statement.cell == number for statement in needed[number])
-        modules = {module(statement) for statement in needed[number] if statement.imports}
+        imports = [statement.imports for statement in needed[number] if statement.imports]
+        modules = {getattr(node, "module", node.names[0].name) for node in imports}
         if not (functions <= used or alone or written & modules):
             found[number] = text(needed[number])
     return found
@@ -79,7 +80,8 @@ def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]
-                yield Statement(number, "", frozenset({name}), frozenset(), only(node, alias))
+                only = type(node)(**dict(ast.iter_fields(node)) | {"names": [alias]})
+                yield Statement(number, "", frozenset({name}), frozenset(), only)
             continue
         decorators = getattr(node, "decorator_list", [])
         first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
@@ -90,12 +92,6 @@ def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
         if (binds and defines) or is_setting(node, cell):
             uses = lessons.names_used(table) - ({*binds} if isinstance(node, ast.Assign) else set())
             yield Statement(number, source, frozenset(binds), frozenset(uses))
-
-
-def only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.Import | ast.ImportFrom:
-    if isinstance(node, ast.Import):
-        return ast.Import(names=[alias])
-    return ast.ImportFrom(module=node.module, names=[alias], level=node.level)
 
 
 def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
@@ -128,20 +124,11 @@ def closure(number: int, statements: list[Statement]) -> list[Statement]:
             wanted.update(found)
     libraries = {name for i in wanted if statements[i].imports for name in statements[i].binds}
     return [
-        statement
-        for i, statement in enumerate(statements)
-        if i in wanted or (is_of(statement, libraries) and statement.cell <= number)
+        s
+        for i, s in enumerate(statements)
+        # A setting of these libraries alone comes with them.
+        if i in wanted or (s.cell <= number and not s.binds and set() < s.uses <= libraries)
     ]
-
-
-def is_of(statement: Statement, libraries: set[str]) -> bool:
-    """Whether it is a setting of these libraries alone."""
-    return not statement.binds and bool(statement.uses) and statement.uses <= libraries
-
-
-def module(statement: Statement) -> str:
-    node = statement.imports
-    return node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
 
 
 def text(statements: list[Statement]) -> str:

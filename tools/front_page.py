@@ -1,26 +1,28 @@
-"""What the site's front page shows of the measurements and of the lessons, as it is built."""
+"""What the site's front page shows of the measurements and of the lessons, as it is built.
+
+Its figures are those of the lesson that chooses, to three digits.
+"""
 
 import ast
 import html
 import math
 from pathlib import Path
-from statistics import median
 
-from tools import lessons
+from tools import lessons, measured
 from tools import results as stored
 
-KINDS = {  # what is drawn, how, and what is said of it
-    "first_images_s": (
+KINDS = {  # what is drawn, by its key in the lesson; how; and what is said of it
+    "first": (
         "first version",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
         "What people write first is slower than the training step with {}.",
     ),
-    "short_images_s": (
+    "short": (
         "short answer",
         '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>',
         "The short answer is faster with {}.",
     ),
-    "tuned_images_s": (
+    "images/s": (
         "tuned",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="currentColor" stroke="none"/>',
         "The tuned pipeline is faster with {}.",
@@ -30,39 +32,30 @@ LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phon
 SHOWN = "pytorch_dataloader"  # the lesson whose function stands beside the picture
 
 
-def measured(folder: Path = stored.FOLDER) -> dict:
-    """The newest results of a machine that timed pipelines; those of a GPU come first."""
+def newest(folder: Path = stored.FOLDER) -> dict:
+    """The newest results of a machine that timed loaders; those of a GPU come first."""
     return max(
-        filter(pipelines, stored.stored(folder)),
-        key=lambda results: (
-            results["device"] != "cpu",
-            max(figures["date"] for figures in pipelines(results).values()),
-        ),
+        filter(speeds, stored.stored(folder)),
+        key=lambda results: (results["device"] != "cpu", measured.summary(results)["date"]),
     )
 
 
-def pipelines(results: dict) -> dict[str, dict]:
-    """The lessons of which a pipeline was timed, in the order in which they are read.
+def speeds(results: dict) -> dict[str, dict[str, float]]:
+    """For each loader the medians that were measured, in images per second.
 
     There are none where the training step was not, beside which they are drawn.
     """
-    of = results.get("lessons", {})
-    found = {name: of[name] for name in lessons.in_order() if of.get(name, {}).keys() & KINDS}
-    return found if any("resident_epoch_s" in figures for figures in found.values()) else {}
-
-
-def speeds(results: dict) -> dict[str, dict[str, float]]:
-    """For each loader the medians that were measured; what was not is not there."""
+    shown = measured.summary(results)
     return {
-        loader: {kind: median(figures[kind]) for kind in KINDS if figures.get(kind)}
-        for loader, figures in stored.titled(pipelines(results), "loader").items()
+        loader: {kind: kinds[kind][1] for kind in KINDS if kinds[kind]}
+        for loader, kinds in shown["memory"].items()
+        if shown["step"] and loader != "NumPy"
     }
 
 
 def step(results: dict) -> float:
     """Images per second that the training step takes when it never waits for data."""
-    of_each = pipelines(results).values()
-    return stored.IMAGES / median(s for of in of_each for s in of.get("resident_epoch_s", []))
+    return measured.summary(results)["step"][1]
 
 
 def claim(results: dict) -> str:
@@ -72,7 +65,7 @@ def claim(results: dict) -> str:
     said = []
     for kind, (*_, sentence) in KINDS.items():
         if values := [kinds[kind] for kinds in found.values() if kind in kinds]:
-            slower = kind == "first_images_s"
+            slower = kind == "first"
             count = sum((value < limit) == slower for value in values)
             of_all = f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
             said.append(sentence.format(of_all))
@@ -94,7 +87,8 @@ def picture(results: dict) -> str:
         at = x(10**power)
         anchor = {low: "start", high: "end"}.get(power, "middle")
         parts.append(f'<path d="M{at:.1f} {TOP - 8}V{bottom}" opacity="0.25"/>')
-        parts.append(words(at, bottom + 16, short_number(10**power), anchor))
+        short = f"{10**power:,}".replace(",000,000", "M").replace(",000", "k")
+        parts.append(words(at, bottom + 16, short, anchor))
     parts.append(f'<path d="M{x(limit):.1f} {TOP - 16}V{bottom}" stroke-dasharray="5 3"/>')
     parts.append(words(x(limit), TOP - 21, "the training step", "middle"))
     parts.append(words((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
@@ -135,21 +129,13 @@ def legend(kinds: set[str]) -> str:
     return "".join(marks)
 
 
-def short_number(value: int) -> str:
-    for unit, size in (("M", 10**6), ("k", 10**3)):
-        if value >= size:
-            return f"{value // size}{unit}"
-    return str(value)
-
-
 def caption(results: dict) -> str:
     """What was measured, where and when."""
-    timed = pipelines(results)
-    dates = sorted({figures["date"] for figures in timed.values()})
-    versions = {figures["versions"]["jax"] for figures in timed.values()}
+    timed = [of for of in results["lessons"].values() if "tuned_images_s" in of]
+    dates = sorted({figures["date"] for figures in timed})
+    versions = {figures["versions"]["jax"] for figures in timed}
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    kept = [figures[kind] for figures in timed.values() for kind in KINDS if kind in figures]
-    repetitions = min(map(len, kept))
+    repetitions = min(len(figures["tuned_images_s"]) for figures in timed)
     return html.escape(
         f"Each loader alone: MNIST in memory, batches of 128. {stored.label(results)}, version "
         f"{' and '.join(sorted(versions))}, {when}. Medians of {repetitions} repetitions. The "
@@ -176,11 +162,7 @@ def figures_table(found: dict, limit: float) -> str:
 
 def code() -> str:
     """The function of the short answer, as the lesson's cell has it."""
-    [cell] = [
-        cell
-        for cell in lessons.code_cells(lessons.read_notebook(SHOWN))
-        if "short-answer" in lessons.tags(cell)
-    ]
+    [cell] = lessons.code_cells(lessons.read_notebook(SHOWN), "short-answer")
     functions = [node for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)]
     [function] = [function for function in functions if function.name == "batches"]
     return ast.get_source_segment(cell.source, function)

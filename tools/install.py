@@ -27,7 +27,8 @@ REQUIREMENT = re.compile(r'"?([A-Za-z][\w.-]*(?:\[[\w,]+\])?)(>=[\d.]+)?')
 
 def line(name: str) -> str:
     """`pip install …` with what the lesson needs beside Jupyter. Raises Problem."""
-    return f"pip install {' '.join(map(quoted, packages(name)))}"
+    asked = (f'"{p}"' if re.search(r"[\[<>]", p) else p for p in packages(name))
+    return f"pip install {' '.join(asked)}"
 
 
 def packages(name: str) -> list[str]:
@@ -40,7 +41,8 @@ def packages(name: str) -> list[str]:
     code = "\n".join(cell.source for cell in cells if lessons.GPU_TAG not in lessons.tags(cell))
     written = set(re.findall(r"^%%writefile (\w+)\.py", code, re.MULTILINE))
     modules = {*IMPORTED.findall(code)} - written - sys.stdlib_module_names
-    wanted = {"jax": "jax"} | {name: name for name in map(distribution_of, modules)}
+    distributions = {DISTRIBUTIONS.get(module, module.replace("_", "-")) for module in modules}
+    wanted = {name: name for name in ("jax", *distributions)}
     for asked in " ".join(PIP.findall(code)).split():
         requirement, least = REQUIREMENT.match(asked).groups()
         requirement = requirement.replace("_", "-")
@@ -60,14 +62,6 @@ def packages(name: str) -> list[str]:
         for distribution, asked in wanted.items()
         if distribution == "jax" or distribution not in brought or asked != distribution
     )
-
-
-def distribution_of(module: str) -> str:
-    return DISTRIBUTIONS.get(module, module.replace("_", "-"))
-
-
-def quoted(package: str) -> str:
-    return f'"{package}"' if re.search(r"[\[<>]", package) else package
 
 
 def brought_along() -> dict[str, set[str]]:

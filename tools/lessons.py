@@ -199,8 +199,10 @@ def title(cell: NotebookNode) -> tuple[str, str]:
     return first.removeprefix("# @title "), rest
 
 
-def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+def code_cells(notebook: NotebookNode, *of: str) -> list[NotebookNode]:
+    """The code cells, all of them or those that have one of these tags."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell for cell in cells if not of or set(of) & set(tags(cell))]
 
 
 def python(cell: NotebookNode) -> ast.Module:

@@ -2,6 +2,7 @@
 
 import contextlib
 import platform
+from collections import Counter, defaultdict
 from importlib import metadata
 
 from tools import lessons, machine
@@ -9,32 +10,34 @@ from tools import lessons, machine
 CHECKED = lessons.ROOT / "checked"
 
 
-class Record:
-    """Counts what happens to each cell, and stores it for each lesson of which every cell ran."""
+class Outcomes:
+    """What became of each cell: by lesson and number the report that tells, and the seconds."""
 
     def __init__(self):
-        self.outcomes = {}
-        self.seconds = {}
+        self.reports, self.seconds = defaultdict(dict), Counter()
 
     def pytest_runtest_logreport(self, report):
         file, _, cell = report.nodeid.partition("::Cell ")
         path = lessons.ROOT / file
         if not cell or path.parent != lessons.NOTEBOOKS:
             return
-        of_lesson = self.outcomes.setdefault(path.stem, {})
-        if report.when == "call" or report.outcome != "passed":
-            of_lesson[cell] = report.outcome
-        self.seconds[path.stem] = self.seconds.get(path.stem, 0) + report.duration
+        if report.when == "call" or not report.passed:
+            self.reports[path.stem][int(cell)] = report
+        self.seconds[path.stem] += report.duration
+
+
+class Record(Outcomes):
+    """Stores what happened to the cells of each lesson of which every cell ran and none failed."""
 
     def pytest_terminal_summary(self, terminalreporter):
         passed = {}
-        for name, outcomes in self.outcomes.items():
+        for name, reports in self.reports.items():
             notebook = lessons.read_notebook(name)
-            found = list(outcomes.values())
-            if len(found) == len(lessons.code_cells(notebook)) and "failed" not in found:
+            found = Counter(report.outcome for report in reports.values())
+            if len(reports) == len(lessons.code_cells(notebook)) and not found["failed"]:
                 passed[name] = {
-                    "passed": found.count("passed"),
-                    "skipped": found.count("skipped"),
+                    "passed": found["passed"],
+                    "skipped": found["skipped"],
                     "seconds": round(self.seconds[name], 1),
                     "digest": lessons.digest(notebook),
                 }

@@ -27,8 +27,7 @@ MODULES = ("photo_windows", "photo_crops", "fast_crops")
 
 def cells(lesson_name: str, *tags: str) -> list[str]:
     """The sources of a lesson's cells that have one of the tags."""
-    notebook = lessons.read_notebook(lesson_name)
-    return [c.source for c in lessons.code_cells(notebook) if set(tags) & set(lessons.tags(c))]
+    return [c.source for c in lessons.code_cells(lessons.read_notebook(lesson_name), *tags)]
 
 
 names = {"itertools": itertools, "np": np, "Path": Path}

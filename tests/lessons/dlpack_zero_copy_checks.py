@@ -1,8 +1,9 @@
 """The functions to copy of the lesson on DLPack, on tensors and arrays of many kinds.
 
-What has to arrive is computed by NumPy, from the numbers of a buffer and a view of its indices.
+What has to arrive are the bytes that PyTorch reads from the tensor, or JAX was given.
 """
 
+import re
 import warnings
 
 import hypothesis
@@ -48,14 +49,14 @@ def views(draw) -> tuple:
     return tuple(shape), tuple(strides), offset
 
 
-FLAGS = st.sets(st.sampled_from(["grad", "conjugate", "negative", "read-only"]))
+FLAGS = st.sets(st.sampled_from(["grad", "conjugate", "negative"]))
+NEGATED = re.compile("int|b?float(16|32|64)|complex")  # the dtypes that PyTorch can negate
 
 
-def compact(indices: np.ndarray) -> bool:
+def compact(indices) -> bool:
     """Whether the view takes each element of one piece of memory once."""
-    return indices.size > 0 and np.array_equal(
-        np.sort(indices, axis=None), np.arange(indices.min(), indices.min() + indices.size)
-    )
+    places = indices.flatten().sort().values
+    return len(places) > 0 and places.tolist() == [*range(places[0], places[0] + len(places))]
 
 
 def check_devices(names) -> None:
@@ -158,58 +159,30 @@ def gradients(torch, call, function, dtype):
     return torch.stack([leaf.grad for leaf in leaves])
 
 
-def numpy_dtype(name: str) -> np.dtype:
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name, name))
-
-
-def numbers(dtype: str, seed: int, fits: bool) -> np.ndarray:
-    """The buffer: all bits are used, but no NaN, of which there are many with one name."""
-    rng = np.random.default_rng(seed)
-    held = numpy_dtype(dtype)
-    if dtype == "bool":
-        return rng.integers(0, 2, BUFFER).astype(bool)
-    if dtype in ("int64", "uint64") and fits:
-        narrow = np.iinfo(WIDE[dtype])
-        return rng.integers(narrow.min, narrow.max, BUFFER, endpoint=True, dtype=held)
-    if held.kind in "iu":
-        return rng.integers(0, 256, BUFFER * held.itemsize, np.uint8).view(held)
-    values = rng.normal(size=BUFFER).astype(np.float32)
-    if held.kind == "c":
-        return (values + 1j * rng.normal(size=BUFFER)).astype(held)
-    return (np.exp2(values.round()) if dtype == "float8_e8m0fnu" else values).astype(held)
+def memory(torch, dtype: str, seed: int = 0, fits: bool = False):
+    """BUFFER elements of any bits, as a tensor. Where it `fits`, 32 bits hold those of 64."""
+    held = getattr(torch, dtype)
+    if fits and dtype in ("int64", "uint64"):
+        return memory(torch, WIDE[dtype], seed).to(held)
+    below = 2 if dtype == "bool" else 256
+    rng, size = torch.Generator().manual_seed(seed), (BUFFER * held.itemsize,)
+    return torch.randint(below, size, generator=rng, dtype=torch.uint8).view(held)
 
 
-def flagged(torch, tensor, expected: np.ndarray, flags: set):
-    """The tensor with its lazy bits, and the numbers that they stand for."""
-    if "conjugate" in flags and tensor.is_complex():
-        tensor, expected = tensor.conj(), expected.conj()
-    signed = tensor.is_complex() or (tensor.dtype.is_signed and tensor.dtype != torch.bool)
-    short = tensor.element_size() == 1 and tensor.dtype != torch.int8
-    if "negative" in flags and signed and not short:
-        tensor, expected = torch._neg_view(tensor), -expected
+def flagged(torch, tensor, dtype: str, flags: set):
+    """The tensor with those of the lazy bits that its dtype can have."""
+    if "conjugate" in flags:
+        tensor = tensor.conj()
+    if "negative" in flags and NEGATED.match(dtype):
+        tensor = torch._neg_view(tensor)
     if "grad" in flags and (tensor.is_complex() or tensor.is_floating_point()):
         tensor = tensor.detach().requires_grad_()
-    return tensor, expected
+    return tensor
 
 
-def aligned(array: np.ndarray) -> np.ndarray:
-    """A copy whose address is a multiple of 64."""
-    raw = np.empty(array.nbytes + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    copy = raw[start : start + array.nbytes].view(array.dtype)
-    copy[...] = array
-    return copy
-
-
-def on_torch(torch, buffer: np.ndarray, dtype: str, flags: set):
-    """The buffer as a tensor of the memory that the flags name."""
-    raw = aligned(buffer.view(np.uint8))
-    raw.flags.writeable = "read-only" not in flags
-    with warnings.catch_warnings(action="ignore"):  # of a read-only array
-        tensor = torch.from_numpy(raw)
-    return tensor.view(getattr(torch, dtype))
+def bytes_of(torch, tensor) -> bytes:
+    alone = tensor.clone(memory_format=torch.contiguous_format)
+    return alone.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 @tried(
@@ -220,41 +193,30 @@ def on_torch(torch, buffer: np.ndarray, dtype: str, flags: set):
     x64=st.booleans(),
     fits=st.booleans(),
 )
-def check_to_jax(names, x64, **given) -> None:
+def check_to_jax(names, dtype, view, flags, seed, x64, fits) -> None:
     """The values are right, a copy has a reason, and `shared` is true."""
-    with names["jax"].enable_x64(x64):
-        tensor_arrives(names, x64=x64, **given)
-
-
-def tensor_arrives(names, dtype, view, flags, seed, x64, fits) -> None:
-    torch = names["torch"]
-    buffer = numbers(dtype, seed, fits)
-    shape, strides, offset = view
-    indices = np.lib.stride_tricks.as_strided(
-        np.arange(BUFFER)[offset:], shape, [8 * stride for stride in strides]
-    )
-    tensor = on_torch(torch, buffer, dtype, flags).as_strided(shape, strides, offset)
-    tensor, expected = flagged(torch, tensor, buffer[indices], flags)
-    name = str(tensor.dtype).removeprefix("torch.")
-    narrowed = not x64 and name in WIDE
-    lossy = narrowed and (
-        name in ("float64", "complex128")
-        or not np.array_equal(expected.astype(WIDE[name]).astype(name), expected)
-    )
-    if lossy:
-        refusal(name, lambda: names["to_jax"](tensor))
-        return
-    array, shared = names["to_jax"](tensor)
-    array.block_until_ready()
-    assert array.dtype.name == (WIDE[name] if narrowed else name), f"arrives as {array.dtype}."
+    jax, torch = names["jax"], names["torch"]
+    tensor = memory(torch, dtype, seed, fits).as_strided(*view)
+    tensor = flagged(torch, tensor, dtype, flags)
+    values, arrives = tensor.detach().resolve_conj().resolve_neg(), WIDE.get(dtype, dtype)
+    narrowed = not x64 and arrives != dtype
+    expected = values.to(getattr(torch, arrives)) if narrowed else values
+    same = bytes_of(torch, expected.to(values.dtype)) == bytes_of(torch, values)
+    with jax.enable_x64(x64):
+        if narrowed and ("int" not in dtype or not same):
+            refusal(dtype, lambda: names["to_jax"](tensor))
+            return
+        array, shared = names["to_jax"](tensor)
+        array.block_until_ready()
+    assert array.dtype.name == (arrives if narrowed else dtype), f"arrives as {array.dtype}."
     assert array.shape == expected.shape, f"arrives as {array.shape}."
-    assert np.asarray(array).tobytes() == expected.astype(array.dtype).tobytes(), "wrong values."
+    assert np.asarray(array).tobytes() == bytes_of(torch, expected), "wrong values."
     same = array.size > 0 and array.unsafe_buffer_pointer() == tensor.data_ptr()
     assert shared is same, f"{shared=}, and the memory is {'the same' if same else 'another'}."
-    lazy = tensor.is_conj() or tensor.is_neg()
-    reason = lazy or narrowed or not compact(indices) or tensor.data_ptr() % 64
+    lazy, whole = tensor.is_conj() or tensor.is_neg(), torch.arange(BUFFER).as_strided(*view)
+    reason = lazy or narrowed or not compact(whole) or tensor.data_ptr() % 64
     assert shared is not bool(reason), f"{'shares' if shared else 'an unexplained copy'}."
-    if not shared and "read-only" not in flags:
+    if not shared:
         before = np.asarray(array).tobytes()
         if tensor.untyped_storage().nbytes():
             tensor.untyped_storage().fill_(0)
@@ -270,37 +232,29 @@ def tensor_arrives(names, dtype, view, flags, seed, x64, fits) -> None:
 )
 def check_to_torch(names, dtype, shape, transposed, copy, x64) -> None:
     """The values are right, a copy is one, and `shared` is true."""
-    hypothesis.assume(x64 or dtype not in WIDE)
-    with names["jax"].enable_x64(x64):
-        array_arrives(names, dtype, shape, transposed, copy)
-
-
-def array_arrives(names, dtype, shape, transposed, copy) -> None:
     jax, jnp, torch = (names[name] for name in ("jax", "jnp", "torch"))
-    size = int(np.prod(shape))
-    if dtype in OF_JAX_ONLY:
-        array = jnp.ones(shape, dtype)
-        refusal(dtype, lambda: names["to_torch"](array, copy))
-        return
-    buffer = numbers(dtype, 0, True)
-    expected = buffer[:size].reshape(shape)
-    if transposed:  # JAX holds it column by column
-        expected = buffer[:size].reshape(shape[::-1]).T
-        tensor = on_torch(torch, buffer, dtype, set())[:size].reshape(shape[::-1])
-        array, _ = names["to_jax"](tensor.permute(tuple(reversed(range(len(shape))))))
-    else:
-        array = jax.device_put(expected.copy(), jax.devices("cpu")[0])
-    tensor, shared = names["to_torch"](array, copy)
+    hypothesis.assume(x64 or dtype not in WIDE)
+    with jax.enable_x64(x64):
+        if dtype in OF_JAX_ONLY:
+            array = jnp.ones(shape, dtype)
+            refusal(dtype, lambda: names["to_torch"](array, copy))
+            return
+        size = int(np.prod(shape))
+        given = memory(torch, dtype)[:size].reshape(shape[::-1] if transposed else shape)
+        if transposed:  # JAX holds it column by column
+            given = given.permute(tuple(reversed(range(len(shape)))))
+        expected, (array, _) = bytes_of(torch, given), names["to_jax"](given)
+        array = array if transposed else jnp.copy(array)  # in memory of JAX's own
+        tensor, shared = names["to_torch"](array, copy)
     assert tensor.dtype == getattr(torch, dtype), f"arrives as {tensor.dtype}."
     assert tuple(tensor.shape) == array.shape, f"arrives as {tuple(tensor.shape)}."
-    arrived = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    assert arrived == expected.tobytes(), "wrong values."
+    assert bytes_of(torch, tensor) == expected, "wrong values."
     same = size > 0 and tensor.data_ptr() == array.unsafe_buffer_pointer()
     assert shared is same, f"{shared=}, and the memory is {'the same' if same else 'another'}."
     assert shared is (size > 0 and not copy), f"{shared=}, and {copy=}"
     if copy and size:
         tensor.untyped_storage().fill_(1)
-        assert np.asarray(array).tobytes() == expected.tobytes(), "a write changes the array."
+        assert np.asarray(array).tobytes() == expected, "a write changes the array."
 
 
 BROKEN = [

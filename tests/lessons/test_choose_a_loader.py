@@ -18,18 +18,14 @@ NAME = "choose_a_loader"
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
 
 
-def cells() -> list:
-    return lessons.code_cells(lessons.read_md(NAME))
+def cells(*tags: str) -> list:
+    return lessons.code_cells(lessons.read_md(NAME), *tags)
 
 
 def source(words: str) -> str:
     """The source of the one cell to copy with these words."""
-    [found] = [c.source for c in cells() if "copy" in lessons.tags(c) and words in c.source]
+    [found] = [cell.source for cell in cells("copy") if words in cell.source]
     return found
-
-
-def is_results(cell) -> bool:
-    return lessons.RESULTS_TAG in lessons.tags(cell)
 
 
 # The decision table --------------------------------------------------------------------------
@@ -138,7 +134,7 @@ def test_a_step_without_a_speed_is_refused(step):
 
 def stored() -> dict:
     """The results that the page holds."""
-    [cell] = filter(is_results, cells())
+    [cell] = cells(lessons.RESULTS_TAG)
     exec(cell.source, names := {"json": json})
     return names["MEASURED"]
 
@@ -165,7 +161,7 @@ def run_page():
     def run(results: dict) -> list[int]:
         names, axes = {"__name__": "page"}, []
         for cell in cells():
-            if is_results(cell):
+            if lessons.RESULTS_TAG in lessons.tags(cell):
                 names["MEASURED"] = results
             elif "trap" not in lessons.tags(cell):
                 exec(compile(lessons.python(cell), NAME, "exec"), names)

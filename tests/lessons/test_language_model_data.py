@@ -32,11 +32,14 @@ def plays(tmp_path) -> Path:
     return path
 
 
-def test_the_texts_are_fetched_from_the_repository(tmp_path, plays, fetching):
+def test_the_texts_are_fetched_from_the_repository(tmp_path, plays, fetching, data):
     assert hashlib.sha256(plays.read_bytes()).hexdigest() == fetching["SHA256"]
     fetching["fetch_texts"](tmp_path / "texts", tmp_path.as_uri())
-    found = {file.name: file.read_bytes() for file in (tmp_path / "texts").iterdir()}
-    assert found == lay_out.read_plays() and len(found) == 42
+    fetched, laid_out = (
+        {file.name: file.read_bytes() for file in folder.glob("*.txt")}
+        for folder in (tmp_path / "texts", data / "shakespeare")
+    )
+    assert fetched == laid_out and len(fetched) == 42
 
 
 def test_the_repository_has_the_address_of_conf_py(fetching):

@@ -6,8 +6,6 @@ and in groups of processes, started by the lesson's own launcher, where they nee
 
 import importlib
 import itertools
-import os
-import sys
 
 import numpy as np
 import pytest
@@ -85,14 +83,10 @@ def modules(tmp_path_factory):
     (folder / "fails.py").write_text("import sys\nif sys.argv[2] == '1':\n    1 / 0\ninput()\n")
     (folder / "waits.py").write_text("import time\ntime.sleep(600)\n")
     (folder / "says.py").write_text("import sys\nprint(*sys.argv[1:])\n")
-    before, names = os.getcwd(), [file.stem for file in folder.glob("many_*.py")]
-    os.chdir(folder)
-    sys.path.insert(0, str(folder))
-    yield importlib.import_module
-    sys.path.remove(str(folder))
-    os.chdir(before)
-    for name in names:
-        sys.modules.pop(name, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")

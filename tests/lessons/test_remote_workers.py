@@ -53,33 +53,3 @@ def test_no_server_outlives_the_notebook(tmp_path):
     while running(servers):
         assert time.monotonic() - start < 60
         time.sleep(0.1)
-
-
-# A dispatcher that looks for abandoned streams all the time, and how many a worker keeps at last.
-ABANDONED = """
-import time
-import tensorflow as tf
-service = tf.data.experimental.service
-config = service.DispatcherConfig(job_gc_check_interval_ms=50, job_gc_timeout_ms=50)
-dispatcher = service.DispatchServer(config)
-_, address = dispatcher.target.split("://")
-worker = service.WorkerServer(service.WorkerConfig(address, heartbeat_interval_ms=50))
-def kept(policy):
-    remote = service.distribute(policy, dispatcher.target)
-    iterator = iter(tf.data.Dataset.range(2**62).apply(remote))
-    next(iterator)
-    assert worker._num_tasks() == 1
-    del iterator
-    end = time.monotonic() + 10
-    while worker._num_tasks() and time.monotonic() < end:
-        time.sleep(0.1)
-    return worker._num_tasks()
-print(kept(service.ShardingPolicy.OFF), kept(service.ShardingPolicy.DYNAMIC))
-"""
-
-
-def test_an_abandoned_stream_stays_on_the_workers():
-    """As the lesson says of DYNAMIC. With OFF, the worker lets go: so the test could fail."""
-    command = [sys.executable, "-c", ABANDONED]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "0 1\n", done.stderr

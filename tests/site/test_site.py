@@ -241,9 +241,8 @@ def test_the_search_shows_the_words_that_it_found_not_the_headings(open_page):
 def test_copy_buttons_copy_the_code_alone_or_with_its_imports(open_page):
     tab = open_page(TORCH)
     notebook = lessons.read_notebook("pytorch_dataloader")
-    cells = lessons.code_cells(notebook)
-    [source] = [cell.source for cell in cells if "short-answer" in lessons.tags(cell)]
-    assert copied(tab, tab.locator(".tag_short-answer .cell_input .highlight").first) == source
+    [cell] = lessons.code_cells(notebook, "short-answer")
+    assert copied(tab, tab.locator(".tag_short-answer .cell_input .highlight").first) == cell.source
     tab.reload()
     fold = tab.locator("details.with-imports").filter(has_text="def tuned_batches")
     assert not fold.locator("pre").is_visible()
@@ -339,8 +338,8 @@ def test_the_short_answer_of_a_loader_begins_before_900_pixels(open_page, name):
     """The function to copy: `batches`, or in the lesson on tf.data, which has none, the first."""
     tab = open_page(f"notebooks/{name}.html")
     tab.set_viewport_size({"width": 1280, "height": 720})
-    tags = [lessons.tags(cell) for cell in lessons.code_cells(lessons.read_notebook(name))]
-    tag = "short-answer" if any("short-answer" in found for found in tags) else "copy"
+    short = lessons.code_cells(lessons.read_notebook(name), "short-answer")
+    tag = "short-answer" if short else "copy"
     answer = tab.locator(f".cell.tag_{tag} .cell_input").first
     assert answer.is_visible()
     assert answer.evaluate("e => e.getBoundingClientRect().top + scrollY") < 900
@@ -454,11 +453,7 @@ def test_the_first_paint_waits_for_no_script(browser, address, page):
     """Each script is asked for and never comes, as on a bad line."""
     context, held = browser.new_context(), []
     tab = context.new_page()
-
-    def hold(route):
-        held.append(route)
-
-    tab.route("**/*.js*", hold)
+    tab.route("**/*.js*", lambda route: held.append(route.request.url))
     tab.goto(urljoin(address, page), wait_until="commit")
     painted = "performance.getEntriesByName('first-contentful-paint').length"
     tab.wait_for_function(painted, timeout=10_000)

@@ -64,9 +64,8 @@ def test_the_lessons_digest_is_that_of_the_embedded_files():
 
 
 def test_the_texts_are_laid_out(data):
-    texts = {file.name: file.read_bytes() for file in (data / "shakespeare").glob("*.txt")}
-    assert texts == lay_out.read_plays()
-    assert (len(texts), sum(map(len, texts.values()))) == (42, 5_057_198)
+    sizes = [file.stat().st_size for file in (data / "shakespeare").glob("*.txt")]
+    assert (len(sizes), sum(sizes)) == (42, 5_057_198)
 
 
 def test_texts_of_the_readers_own_are_left_alone(tmp_path):

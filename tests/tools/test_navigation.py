@@ -64,9 +64,10 @@ def test_a_depth_stands_below_its_lesson_in_every_list(repository):
     assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in navigation.tables(
         dict.fromkeys(lessons.listed(), 5)
     )
-    cells = lessons.code_cells(lessons.read_notebook("grain"))
-    proofs = sum("proof" in lessons.tags(cell) for cell in cells)
-    assert f"[{proofs} claims, proven in depth](grain_in_depth.ipynb)" in site_pages.line("grain")
+    proofs = lessons.code_cells(lessons.read_notebook("grain"), "proof")
+    assert f"[{len(proofs)} claims, proven in depth](grain_in_depth.ipynb)" in site_pages.line(
+        "grain"
+    )
     assert "notebooks/grain_in_depth.md): the same, in depth" in as_text.index("")
 
 

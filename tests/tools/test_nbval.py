@@ -88,6 +88,9 @@ def ran(source, text=None, **metadata):
     return new_code_cell(source, execution_count=1, outputs=outputs, metadata=metadata)
 
 
+CLEAR = "from IPython.display import clear_output\n"
+
+
 @pytest.mark.parametrize(
     ("source", "stored", "reason"),
     [
@@ -99,6 +102,8 @@ def ran(source, text=None, **metadata):
         ("# NBVAL_SKIP\nprint(6 * 7)", "43\n", "Cell outputs differ"),
         ("# NBVAL_IGNORE_OUTPUT\nprint(6 * 7)", "43\n", "Cell outputs differ"),
         ("# NBVAL_RAISES_EXCEPTION\n1 / 0", None, "ZeroDivisionError"),
+        (f"{CLEAR}print(1)\nclear_output()\nprint(2)", "2\n", None),
+        (f"{CLEAR}print(1)\nclear_output()\nprint(2)", "1\n", "Cell outputs differ"),
         ("import warnings; warnings.warn('be ' + 'careful')", None, "UserWarning: be careful"),
     ],
 )

@@ -206,11 +206,6 @@ def test_a_gpu_comes_first_and_a_machine_without_a_part_is_left_out(tmp_path):
     assert [*names] == [stored.label(gpu), stored.label(small())]
 
 
-def test_no_results_of_every_part_are_one_sentence(tmp_path):
-    with pytest.raises(lessons.Problem, match=r"^No file in benchmarks/results holds something of"):
-        measured.source(tmp_path)
-
-
 def test_loaders_without_a_lesson_stand_beside_those_of_their_machine(tmp_path):
     (tmp_path / "without_lesson").mkdir()
     results = small() | {"loaders": {"a_loader": without_lesson()}}

@@ -32,12 +32,6 @@ def test_ci_types_the_lines_of_the_readme_first_with_the_path_as_it_found_it():
     assert does[: 2 + len(typed)] == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', *typed]
 
 
-def test_no_job_selects_a_python():
-    tox = (ROOT / "tox.ini").read_text()
-    assert "base_python" not in tox and "basepython" not in tox
-    assert not re.search(r"^\[testenv:.*\bpy3", tox, re.MULTILINE)  # a name can select one, too
-
-
 @pytest.fixture
 def toxfile(monkeypatch):
     """toxfile.py, where tox itself need not be installed."""
