@@ -1,9 +1,12 @@
 """What a reader copies from the first lesson, on arrays that it does not have."""
 
+import functools
 import tempfile
+from pathlib import Path
 
 import jax
 import numpy as np
+import optax
 import pandas as pd
 from copied_cells import refusal
 from flax import nnx
@@ -127,6 +130,16 @@ def check_refusals(names) -> None:
     assert names["count_classes"](np.array([0, 4, 2], np.uint8)) == 5
 
 
+class Noisy(nnx.Module):
+    """A model that answers right, and while it is trained wrong nearly always."""
+
+    def __init__(self):
+        self.dropout = nnx.Dropout(0.99, rngs=nnx.Rngs(0))
+
+    def __call__(self, images):
+        return self.dropout(images)
+
+
 class Scores(nnx.Module):
     """A model whose scores are the images themselves."""
 
@@ -136,6 +149,9 @@ class Scores(nnx.Module):
 
 def check_accuracy(names) -> None:
     """Each row counts once, whatever is left for the last batch."""
+    images = np.eye(3, dtype=np.float32)[np.arange(60) % 3]
+    found = names["accuracy"](Noisy(), {"image": images, "label": np.arange(60) % 3})
+    assert found == 1, f"the dropout of training is at work: {found} of the rows are right"
     random = np.random.default_rng(0)
     for examples in (1, 9, 10, 11, 25):
         arrays = {
@@ -162,22 +178,35 @@ def check_going_on(names) -> None:
         "image": random.integers(0, 255, (40, 9, 5, 3), dtype=np.uint8),
         "label": np.arange(40) % 7,
     }
-    batches, train_for = names["Batches"](arrays, 16), names["train_for"]
+    batches = names["Batches"](arrays, 16)
+
+    def train_for(folder, batches, steps):
+        model = names["CNN"](arrays["image"], 7, nnx.Rngs(0))
+        optimizer = nnx.Optimizer(model, optax.adam(3e-3), wrt=nnx.Param)
+        names["train_for"](folder, model, optimizer, batches, steps, names["cross_entropy"])
+        return model
+
     with tempfile.TemporaryDirectory() as folder:
         whole = train_for(f"{folder}/whole", batches, 23)
         train_for(f"{folder}/parts", batches, 13)
         parts = train_for(f"{folder}/parts", batches, 23)
+        steps = sorted(int(path.name) for path in Path(folder, "parts").iterdir())
+        assert len(steps) == 2, f"the checkpoints {steps} are kept, not two"
         for one, other in zip(
             jax.tree.leaves(nnx.state(whole)), jax.tree.leaves(nnx.state(parts)), strict=True
         ):
             assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
-        renamed = arrays | {"label": 6 - arrays["label"]}
-        for said, others in (
-            ("another batch size", names["Batches"](arrays, 20)),
-            ("another seed", names["Batches"](arrays, 16, seed=1)),
-            ("renumbered classes", names["Batches"](renamed, 16)),
+        last = {name: np.append(array[:-1], array[:1], axis=0) for name, array in arrays.items()}
+        for said, others, steps in (
+            ("another batch size", names["Batches"](arrays, 20), 30),
+            ("another seed", names["Batches"](arrays, 16, seed=1), 30),
+            ("one other row", names["Batches"](last, 16), 30),
+            ("twice as many rows", names["Batches"](arrays, 16, processes=2), 30),
+            ("an earlier step", batches, 9),
         ):
-            refusal(said, lambda others=others: train_for(f"{folder}/parts", others, 30))
+            call = functools.partial(train_for, f"{folder}/parts", others, steps)
+            refusal(said, call)
+        train_for(f"{folder}/parts", names["Batches"](arrays, 8, processes=2), 24)
 
 
 # The check, what a cell says, what is put in its place, what the check says then.
@@ -202,7 +231,10 @@ BROKEN = [
     ),
     ("check_refusals", "or labels.min() < 0", "", "labels: -1: goes through"),
     ("check_accuracy", "[:examples]", "", "rows"),
+    ("check_accuracy", '"deterministic": True, ', "", "dropout"),
     ("check_accuracy", 'count_classes(arrays["label"])\n    found', "found", "a column of labels"),
-    ("check_going_on", 'then["sums"] != sums', "False", "another batch size: goes through"),
+    ("check_going_on", 'then["run"] != run', "False", "another batch size: goes through"),
+    ("check_going_on", "or newest.step > steps", "", "an earlier step: goes through"),
+    ("check_going_on", "LatestN(2)", "LatestN(1)", "are kept, not two"),
     ("check_going_on", 'nnx.update((model, optimizer), then["state"])', "pass", "ends elsewhere"),
 ]
