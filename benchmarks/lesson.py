@@ -22,6 +22,7 @@ from pathlib import Path
 import filelock
 import numpy as np
 import psutil
+from nbformat import NotebookNode
 
 from benchmarks import contract
 from benchmarks.contract import Refused
@@ -92,22 +93,30 @@ class Lesson:
         self.rows_each = bool(lessons.depth_of(name)) and name not in lessons.long_ones()
         repeated = copies == 1
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
-            for cell in lessons.subject_cells(name):
-                tags = set(lessons.tags(cell))
-                self.tags |= tags
-                copied = "copy" in tags or lessons.shared_tag(cell)
-                if cell.source.startswith("%%writefile"):
-                    if tags & self.run or copied:
-                        write_module(cell.source)
-                elif tags & self.run:
-                    self.run_cell(cell.source)
-                elif copied:  # only what it defines is wanted: not what it shows
-                    functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-                    self.run_cell(only(cell.source, functions))
-                if not repeated and {"train_images", "train_labels"} <= self.names.keys():
-                    for array in ("train_images", "train_labels"):
-                        self.names[array] = np.concatenate([self.names[array]] * copies)
-                    repeated = True
+            of_lesson = {}
+            for page in lessons.subject_pages(name):
+                for cell in page:
+                    self._take(cell)
+                    if not repeated and {"train_images", "train_labels"} <= self.names.keys():
+                        for array in ("train_images", "train_labels"):
+                            self.names[array] = np.concatenate([self.names[array]] * copies)
+                        repeated = True
+                self.names.update(of_lesson)  # a depth may call other things by the same names
+                of_lesson = dict(self.names)
+
+    def _take(self, cell: NotebookNode) -> None:
+        """Run a cell that defines something, whole or without what it shows."""
+        tags = set(lessons.tags(cell))
+        self.tags |= tags
+        copied = "copy" in tags or lessons.shared_tag(cell)
+        if cell.source.startswith("%%writefile"):
+            if tags & self.run or copied:
+                write_module(cell.source)
+        elif tags & self.run:
+            self.run_cell(cell.source)
+        elif copied:
+            functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+            self.run_cell(only(cell.source, functions))
 
     def run_cell(self, source: str) -> None:
         """Run code beside what the cells have defined. Raises lessons.Problem where it fails."""

@@ -231,14 +231,19 @@ def names_used(table: symtable.SymbolTable) -> set[str]:
     return found.union(*map(names_used, table.get_children()))
 
 
-def subject_cells(name: str) -> list[NotebookNode]:
-    """The stored code cells of a lesson and of its depth, without what the depth has copied.
+def subject_pages(name: str) -> list[list[NotebookNode]]:
+    """The stored code cells of a lesson, and of its depth without what that has copied.
 
     None of a notebook that is not executed yet, and none of a depth alone: its lesson has them.
     """
     pages = [] if name.endswith(DEPTH) else [page for page in (name, depth_of(name)) if page]
     found = [read_notebook(page) for page in pages if notebook_path(page).is_file()]
-    return [cell for page in found for cell in code_cells(page) if not from_tag(cell)]
+    return [[cell for cell in code_cells(page) if not from_tag(cell)] for page in found]
+
+
+def subject_cells(name: str) -> list[NotebookNode]:
+    """The same in one list."""
+    return [cell for page in subject_pages(name) for cell in page]
 
 
 def has_tag(name: str, *wanted: str) -> bool:

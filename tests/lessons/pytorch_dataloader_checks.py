@@ -192,17 +192,22 @@ def damaged(kind: str) -> bytes:
 
 def check_photographs(names) -> None:
     """A file that Pillow does not open, whatever it raises, is named; stray bytes do no harm."""
+    from torch_photographs import upright
+
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder, "class", "photo.png")).parent.mkdir()
         file.write_bytes(damaged("bytes behind the end"))
         [[image], [label]] = next(names["file_batches"](folder, 1, 8))
         assert (image == (9, 99, 199)).all() and label == 0, "other pixels"
         file.write_bytes(damaged("text"))
-        said = refusal("a text too long", lambda: next(names["file_batches"](folder, 1, 8)))
-        assert "photo.png" in said, f"the file is not named: {said}"
-        Path(folder, "notes.txt").write_text("")
-        said = refusal("a file beside", lambda: names["file_batches"](folder, 1, 8))
-        assert "notes.txt" in said, f"the file is not named: {said}"
+        for call in (lambda: next(names["file_batches"](folder, 1, 8)), lambda: upright(file)):
+            said = refusal("a text too long", call)
+            assert "photo.png" in said, f"the file is not named: {said}"
+        for place in (folder, file.parent):
+            (notes := Path(place, "notes.txt")).write_text("")
+            said = refusal("a file beside", lambda: names["file_batches"](folder, 1, 8))
+            assert "notes.txt" in said, f"the file is not named: {said}"
+            notes.unlink()
 
 
 # The check, what a cell says, what is put in its place, what the check says then.
@@ -237,4 +242,10 @@ BROKEN = [
     ("check_state", "self.order[self.step - 1]", "self.order[self.step]", "other batches"),
     ("check_seeded_transforms", "np.random.seed(seed)", "pass", "another example|share"),
     ("check_photographs", "except Exception as error", "except OSError as error", "is not named"),
+    (
+        "check_photographs",
+        'raise ValueError(f"{file} is no photograph: move it elsewhere")',
+        "return False",
+        "a file beside: goes through",
+    ),
 ]
