@@ -203,6 +203,10 @@ def check_photographs(names) -> None:
         for call in (lambda: next(names["file_batches"](folder, 1, 8)), lambda: upright(file)):
             said = refusal("a text too long", call)
             assert "photo.png" in said, f"the file is not named: {said}"
+        file.write_bytes(damaged("bytes behind the end"))
+        (hidden := Path(file.parent, ".ipynb_checkpoints", "photo.png")).parent.mkdir()
+        hidden.write_bytes(file.read_bytes())
+        refusal("one photograph", lambda: names["file_batches"](folder, 2, 8))
         for place in (folder, file.parent):
             (notes := Path(place, "notes.txt")).write_text("")
             said = refusal("a file beside", lambda: names["file_batches"](folder, 1, 8))
@@ -244,7 +248,7 @@ BROKEN = [
     ("check_photographs", "except Exception as error", "except OSError as error", "is not named"),
     (
         "check_photographs",
-        'raise ValueError(f"{file} is no photograph: move it elsewhere")',
+        'raise ValueError(f"{file} is none of {kinds}: move it elsewhere")',
         "return False",
         "a file beside: goes through",
     ),
