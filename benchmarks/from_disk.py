@@ -87,7 +87,7 @@ def torch_mapped(names: dict, folder: Path):
 
     def stream():
         images = np.load(folder / "images.npy", mmap_mode="r")
-        return names["tuned_batches"](images, np.arange(ROWS), BATCH, 0)
+        yield from names["tuned_batches"](images, np.arange(ROWS), BATCH, 0)
 
     return stream
 

@@ -70,12 +70,12 @@ def picture(notebook):
     return next(c for c in lessons.code_cells(notebook) if c.metadata.get("mystnb"))
 
 
-SPOILED = "pytorch_dataloader"
+SPOILED = "grain"
 BELOW_A_PROOF = "## Make it fast"  # one that defines `records`
 ADDED = {  # to the lesson, and what check says then
     "It simply works.": "“simply”, which says nothing",
     "A " + "very " * 40 + "long one.": "a sentence of 43 words (“A very very very very very …”)",
-    "It takes 3 minutes to read.": "says “3”, and it is “20”",
+    "It takes 3 minutes to read.": "says “3”, and it is “25”",
     "# Another title": "exactly one title",
     ":::{note}\nx\n:::": "uses MyST syntax",
     code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",
@@ -93,9 +93,9 @@ EDITED = [  # what the lesson says, what it says instead, and what check says th
     ("import hashlib", "import hashlib as h", "differ: run"),
     ("[tuned-pipeline]", "[first-pipeline]", "differ: run"),
     ("replaces a file of that name", "writes it", "does not say that `%%writefile` replaces"),
-    ("** 20 minutes", "** 35 minutes", "says “35”, and it is “20”"),
+    ("** 25 minutes", "** 35 minutes", "says “35”, and it is “25”"),
     ("**Install.**", "**Needs.**", "says no ``**Install.** `pip"),
-    ("install jax matplotlib", "install jax", "and it is “pip install jax matplotlib scikit-"),
+    ("install grain jax", "install jax", "and it is “pip install grain jax matplotlib"),
 ]
 STORED = [  # what happens to the notebook, and what check says then
     (lambda nb: first(nb).update(source="1 + 2"), "::Cell 0: it was edited after its output"),
@@ -200,7 +200,7 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     before = lessons.read_notebook("grain")
     edit_md("grain", "## The short answer", "A new sentence.\n\n## The short answer")
     edit_md("grain", "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
-    edit_md("pytorch_dataloader", "## Make it fast", code("1") + "\n## Make it fast")
+    edit_md("pytorch_dataloader", "## Stop it", code("1") + "\n## Stop it")
     code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
     done = python("tools/check.py", "--fix", cwd=repository)
     assert done.stdout == "notebooks/grain.ipynb: has the prose of md/\n"
@@ -234,7 +234,7 @@ def test_check_reads_the_pages_beside_the_lessons_too(repository):
 
 def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, python):
     owner, source = check.shared_cells()["shared-mlp"]
-    assert owner == "pytorch_dataloader"
+    assert owner == "start_here_in_depth"
     [cell] = lessons.code_cells(lessons.read_md("grain"), "short-answer")
     short = cell.source
     drifted = code(source.replace("relu", "tanh"), "shared-mlp")
@@ -243,7 +243,7 @@ def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, pyt
     assert [
         re.search(r"the (\S+) of its owner: edit it in md/(\w+).md", f).groups() for f in found
     ] == [
-        ("shared-mlp", "pytorch_dataloader"),
+        ("shared-mlp", "start_here_in_depth"),
         ("from-grain", "grain"),
     ]
     done = python("tools/check.py", "--fix", cwd=repository)
