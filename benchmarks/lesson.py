@@ -89,8 +89,6 @@ class Lesson:
         sys.path.insert(0, str(lessons.NOTEBOOKS))
         self.names = InteractiveShell.instance().user_ns
         self.name, self.tags, self.photographs = name, set(), {}
-        # In a lesson's short form, each process says how many rows it gets.
-        self.rows_each = bool(lessons.depth_of(name)) and name not in lessons.long_ones()
         repeated = copies == 1
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
             of_lesson = {}
@@ -103,6 +101,8 @@ class Lesson:
                         repeated = True
                 self.names.update(of_lesson)  # a depth may call other things by the same names
                 of_lesson = dict(self.names)
+        # Of `Batches` each process says how many rows it gets; elsewhere all share a batch.
+        self.rows_each = "shared-batches" in self.tags
 
     def _take(self, cell: NotebookNode) -> None:
         """Run a cell that defines something, whole or without what it shows."""
