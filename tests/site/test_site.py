@@ -244,7 +244,7 @@ def test_copy_buttons_copy_the_code_alone_or_with_its_imports(open_page):
     [cell] = lessons.code_cells(notebook, "short-answer")
     assert copied(tab, tab.locator(".tag_short-answer .cell_input .highlight").first) == cell.source
     tab.reload()
-    fold = tab.locator("details.with-imports").filter(has_text="def tuned_batches")
+    fold = tab.locator("details.with-imports").filter(has_text="def batches")
     assert not fold.locator("pre").is_visible()
     fold.locator("summary").click()
     assert copied(tab, fold) in copies.blocks(notebook).values()
@@ -403,7 +403,7 @@ def test_a_cell_is_folded_to_its_title_and_one_click_opens_it(open_page, width, 
         parts = [fold.locator(".cell_input"), *fold.locator(".cell_output").all()]
         assert not any(part.is_visible() for part in parts)
         title = fold.locator("summary").inner_text()
-        assert ": " in title or title == "Imports"
+        assert ": " in title or title == "Imports and data"
         assert "@title" not in fold.inner_text()
         fold.locator("summary").click()
         assert all(part.is_visible() for part in parts)
