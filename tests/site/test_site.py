@@ -19,6 +19,7 @@ from tools import copies, front_page, lessons, navigation
 
 FRONT, SEARCH = "index.html", "search.html?q="
 GRAIN, TORCH = "notebooks/grain.html", "notebooks/pytorch_dataloader.html"
+IN_DEPTH = "notebooks/pytorch_dataloader_in_depth.html"
 HEAVIEST = 1_500_000  # bytes of all that a page asks for
 FIT_A_PHONE = 3  # columns of a table
 PAPER = {"width": 718, "height": 1046}  # A4 between the margins of a browser
@@ -398,7 +399,7 @@ def folds(tab, tag: str):
 @each_theme
 @each_width
 def test_a_cell_is_folded_to_its_title_and_one_click_opens_it(open_page, width, theme):
-    tab = open_page(TORCH, width, theme)
+    tab = open_page(IN_DEPTH, width, theme)
     for fold in [folds(tab, "setup").first, *folds(tab, "proof").all()]:
         parts = [fold.locator(".cell_input"), *fold.locator(".cell_output").all()]
         assert not any(part.is_visible() for part in parts)
