@@ -186,8 +186,7 @@ def installation_bytes(modules: list[str]) -> int:
 
 def code_lines(name: str, tag: str) -> int:
     """Lines of the cells with this tag, without blank lines and comments."""
-    source = [cell.source for cell in lessons.subject_cells(name) if tag in lessons.tags(cell)]
-    lines = "\n".join(source).splitlines()
+    lines = "\n".join(cell.source for cell in lessons.subject_cells(name, tag)).splitlines()
     return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in lines)
 
 
@@ -427,7 +426,7 @@ def arguments(doc: str, what: str, known: list[str]) -> tuple[list[str], bool, t
 
 
 def main() -> None:
-    loaders = [name for name in lessons.names() if lessons.has_tag(name, "tuned-pipeline")]
+    loaders = [name for name in lessons.names() if lessons.subject_cells(name, "tuned-pipeline")]
     known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
     names, quick, how = arguments(__doc__, "LESSON", known)
     if unknown := set(loaders) - stored.named("modules").keys():

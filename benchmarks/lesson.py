@@ -103,6 +103,7 @@ class Lesson:
                 of_lesson = dict(self.names)
         # Of `Batches` each process says how many rows it gets; elsewhere all share a batch.
         self.rows_each = "shared-batches" in self.tags
+        self.dataset_of = self.names.get("dataset_of", contract.listed)
 
     def _take(self, cell: NotebookNode) -> None:
         """Run a cell that defines something, whole or without what it shows."""
@@ -147,8 +148,8 @@ class Lesson:
         """Raises Refused if a pipeline that the lesson has breaks a promise on made-up data."""
         if "tuned-pipeline" in self.tags:
             for case in contract.CASES:
-                of = self.names.get("dataset_of", contract.listed)
-                contract.check_case(self.names["tuned_batches"], case, of, self.rows_each)
+                tuned = self.names["tuned_batches"]
+                contract.check_case(tuned, case, self.dataset_of, self.rows_each)
         if "files-pipeline" in self.tags:
             with tempfile.TemporaryDirectory() as folder:
                 contract.check_files(
@@ -168,12 +169,12 @@ class Lesson:
     def _data(self, pipeline: Callable, arrays: tuple | None = None) -> tuple:
         """What a pipeline takes first: two arrays, of MNIST if none are given, or one dataset."""
         if arrays and contract.takes_dataset(pipeline):
-            return (self.names.get("dataset_of", contract.listed)(*arrays),)
+            return (self.dataset_of(*arrays),)
         arrays = arrays or (self.names["train_images"], self.names["train_labels"])
         if not contract.takes_dataset(pipeline):
             return arrays
         if not hasattr(self, "dataset"):
-            self.dataset = self.names.get("dataset_of", contract.listed)(*arrays)
+            self.dataset = self.dataset_of(*arrays)
         return (self.dataset,)
 
     def _epoch(self, number: int) -> Iterator:

@@ -241,14 +241,10 @@ def subject_pages(name: str) -> list[list[NotebookNode]]:
     return [[cell for cell in code_cells(page) if not from_tag(cell)] for page in found]
 
 
-def subject_cells(name: str) -> list[NotebookNode]:
-    """The same in one list."""
-    return [cell for page in subject_pages(name) for cell in page]
-
-
-def has_tag(name: str, *wanted: str) -> bool:
-    """Whether a cell of the lesson or of its depth has one of these tags."""
-    return any(not {*wanted}.isdisjoint(tags(cell)) for cell in subject_cells(name))
+def subject_cells(name: str, *of: str) -> list[NotebookNode]:
+    """The same in one list, all of them or those that have one of these tags."""
+    cells = [cell for page in subject_pages(name) for cell in page]
+    return [cell for cell in cells if not of or set(of) & set(tags(cell))]
 
 
 def ask_for_packages(name: str) -> None:

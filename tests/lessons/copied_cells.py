@@ -27,15 +27,14 @@ class CopiedCells(in_process.Lesson):
     def check_pipelines(self) -> None:
         """Raises Refused if a pipeline breaks a promise, on as many inputs as hypothesis tries."""
         super().check_pipelines()
-        dataset_of = self.names.get("dataset_of", contract.listed)
         if self.has_short_answer():
             for case in contract.CASES:
                 if case.count >= case.batch_size:
-                    contract.check_idiom(self.names["batches"], case, dataset_of)
+                    contract.check_idiom(self.names["batches"], case, self.dataset_of)
         if tuned := self.names.get("tuned_batches"):
-            hypothesis_cases.run(tuned, dataset_of, rows_each=self.rows_each)
+            hypothesis_cases.run(tuned, self.dataset_of, rows_each=self.rows_each)
             if contract.takes_dataset(tuned):
-                contract.check_case(tuned, contract.CASES[-2], contract.some_of(dataset_of))
+                contract.check_case(tuned, contract.CASES[-2], contract.some_of(self.dataset_of))
         if "decode_crop" in self.names:  # not the library's decoder, but the lesson's
             with tempfile.TemporaryDirectory() as folder:
                 make = self.names["file_batches"]

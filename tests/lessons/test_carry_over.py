@@ -16,7 +16,7 @@ from tools import check, lessons
 def promising() -> list[str]:
     """The lessons with a pipeline that promises what the contract says."""
     promised = "tuned-pipeline", "files-pipeline"
-    return [name for name in lessons.names() if lessons.has_tag(name, *promised)]
+    return [name for name in lessons.names() if lessons.subject_cells(name, *promised)]
 
 
 @pytest.mark.parametrize("name", promising())

@@ -91,7 +91,7 @@ def test_what_was_measured_side_by_side_is_compared():
 
 
 def test_every_lesson_that_is_measured_is_registered_once():
-    loaders = {name for name in lessons.names() if lessons.has_tag(name, "tuned-pipeline")}
+    loaders = {name for name in lessons.names() if lessons.subject_cells(name, "tuned-pipeline")}
     assert loaders == stored.named("modules").keys() == stored.named("loader").keys()
     assert stored.named("from_disk").keys() == from_disk.STREAMS.keys()
 
