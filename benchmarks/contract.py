@@ -451,7 +451,11 @@ CASES = (
 
 def takes_dataset(pipeline: Callable) -> bool:
     """Whether its first argument, by its name, is a dataset in place of the two arrays."""
-    return next(iter(inspect.signature(pipeline).parameters)) == "dataset"
+    return takes_first(pipeline) == "dataset"
+
+
+def takes_first(pipeline: Callable) -> str:
+    return next(iter(inspect.signature(pipeline).parameters))
 
 
 def listed(images: np.ndarray, labels: np.ndarray) -> list[tuple]:
@@ -459,13 +463,18 @@ def listed(images: np.ndarray, labels: np.ndarray) -> list[tuple]:
     return list(zip(images, labels, strict=True))
 
 
+def given(pipeline: Callable, arrays: Batch, dataset_of: Callable = listed) -> tuple:
+    """What a pipeline takes first: two arrays, the two as one argument `arrays`, or a `dataset`."""
+    kinds = {"dataset": lambda: (dataset_of(*arrays),), "arrays": lambda: (arrays,)}
+    return kinds.get(takes_first(pipeline), lambda: arrays)()
+
+
 def case_stream(
     pipeline: Callable, case: Case, dataset_of: Callable = listed, rows_each: bool = False
 ) -> Stream:
     """What the pipeline makes of the arrays of a case, or of the dataset that they make."""
     arrays = case.arrays()
-    given = (dataset_of(*arrays),) if takes_dataset(pipeline) else arrays
-    make = functools.partial(pipeline, *given)
+    make = functools.partial(pipeline, *given(pipeline, arrays, dataset_of))
     return Stream(make, Examples(*arrays), case.batch_size, case.seed, rows_each)
 
 

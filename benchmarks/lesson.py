@@ -168,13 +168,11 @@ class Lesson:
 
     def _data(self, pipeline: Callable, arrays: tuple | None = None) -> tuple:
         """What a pipeline takes first: two arrays, of MNIST if none are given, or one dataset."""
-        if arrays and contract.takes_dataset(pipeline):
-            return (self.dataset_of(*arrays),)
-        arrays = arrays or (self.names["train_images"], self.names["train_labels"])
-        if not contract.takes_dataset(pipeline):
-            return arrays
+        mnist = self.names["train_images"], self.names["train_labels"]
+        if arrays or not contract.takes_dataset(pipeline):
+            return contract.given(pipeline, arrays or mnist, self.dataset_of)
         if not hasattr(self, "dataset"):
-            self.dataset = self.dataset_of(*arrays)
+            self.dataset = self.dataset_of(*mnist)
         return (self.dataset,)
 
     def _epoch(self, number: int) -> Iterator:

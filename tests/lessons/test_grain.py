@@ -38,8 +38,8 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """One with the lesson's module of what a worker does first, and a program."""
-    write_modules("grain", tmp_path)
+    """One with the module of what a worker does first, and a program."""
+    write_modules("grain_in_depth", tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
     return tmp_path
 

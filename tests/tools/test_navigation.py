@@ -1,6 +1,5 @@
 """What leads from lesson to lesson follows from lessons.toml, and leads to what is there."""
 
-import shutil
 
 import nbformat
 import pytest
@@ -25,16 +24,15 @@ def test_an_entry_that_lacks_something_is_one_sentence(repository):
 
 
 def test_a_section_names_those_of_the_other_loaders_and_not_itself():
-    said = navigation.others("grain", "stay-ahead-of-the-device")
-    assert said.startswith("{.also}\nAlso with: [PyTorch<span")
-    assert "pytorch_dataloader_in_depth.ipynb#stay-one-batch-ahead-of-the-device" in said
-    assert "grain.ipynb" not in said and said.count(": One batch ahead</span>") == 4
+    anchor = "stay-one-batch-ahead-of-the-device"
+    said = navigation.others("pytorch_dataloader_in_depth", anchor)
+    assert said.startswith("{.also}\nAlso with: [Grain<span")
+    assert "grain_in_depth.ipynb#stay-ahead-of-the-device" in said and "pytorch" not in said
+    assert said.count(": One batch ahead</span>") == 4
+    of_grain = navigation.others("grain_in_depth", "stay-ahead-of-the-device")
+    assert f"pytorch_dataloader_in_depth.ipynb#{anchor}" in of_grain and "grain" not in of_grain
+    assert navigation.others("pytorch_dataloader", anchor) == ""
     assert navigation.others("grain", "what-you-learned") == ""
-    in_depth = navigation.others(
-        "pytorch_dataloader_in_depth", "stay-one-batch-ahead-of-the-device"
-    )
-    assert "grain.ipynb#stay-ahead-of-the-device" in in_depth and "pytorch" not in in_depth
-    assert navigation.others("pytorch_dataloader", "stay-one-batch-ahead-of-the-device") == ""
     assert navigation.others("many_devices", "the-short-answer") == ""
 
 
@@ -49,10 +47,13 @@ def test_each_section_of_a_question_gets_the_line_once():
 
 
 def test_a_depth_stands_below_its_lesson_in_every_list(repository):
+    files = lessons.md_path("grain_in_depth"), lessons.notebook_path("grain_in_depth")
+    texts = [file.read_bytes() for file in files]
+    for file in files:
+        file.unlink()
     assert lessons.depth_of("grain") == "" == navigation.tree_of("grain")
-    text = lessons.md_path("grain").read_text().replace("# Feed JAX from Grain", "# Grain in depth")
-    lessons.md_path("grain_in_depth").write_text(text)
-    shutil.copy(lessons.notebook_path("grain"), lessons.notebook_path("grain_in_depth"))
+    for file, text in zip(files, texts, strict=True):
+        file.write_bytes(text)
     order = lessons.in_order()
     assert order[order.index("grain") + 1] == "grain_in_depth"
     assert lessons.depth_of("grain_in_depth") == ""
@@ -64,7 +65,7 @@ def test_a_depth_stands_below_its_lesson_in_every_list(repository):
     assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in navigation.tables(
         dict.fromkeys(lessons.listed(), 5)
     )
-    proofs = lessons.code_cells(lessons.read_notebook("grain"), "proof")
+    proofs = lessons.code_cells(lessons.read_notebook("grain_in_depth"), "proof")
     assert f"[{len(proofs)} claims, proven in depth](grain_in_depth.ipynb)" in site_pages.line(
         "grain"
     )

@@ -1,0 +1,196 @@
+"""What a reader copies from the Grain lesson and its depth, on data that they do not have."""
+
+import itertools
+
+import grain
+import jax
+import numpy as np
+from copied_cells import refusal
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+
+SIZES = {
+    "examples": st.integers(1, 90),
+    "rows": st.integers(1, 9),
+    "processes": st.integers(1, 4),
+    "epoch": st.integers(0, 3),
+}
+
+
+class Indexed:
+    """A source as Grain's documentation has it: a length, and an example by its index."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return {"row": self.rows[index], "image": np.full((2, 3), self.rows[index], np.uint8)}
+
+
+class Negated(grain.transforms.Map):
+    def map(self, row):
+        return -row
+
+
+class Drawn(grain.transforms.RandomMap):
+    def random_map(self, row, rng):
+        return np.array([row, rng.integers(2**30)])
+
+
+def same(one, other) -> bool:
+    return jax.tree.all(jax.tree.map(np.array_equal, one, other))
+
+
+def check_arrays(names) -> None:
+    """`batches` moves what `Batches` gathers, of any pytree, from any step on; its state too."""
+    arrays = {"image": np.asfortranarray(np.arange(24 * 6).reshape(24, 2, 3)), "more": (range(24),)}
+    arrays["more"] = (np.arange(24) * 7,)
+    order = names["Batches"](arrays, 5, seed=3)
+    for make in (
+        lambda start: names["batches"](arrays, 5, seed=3, start=start),
+        lambda start: iter(names["InMemory"](order, start)),
+    ):
+        for step, batch in enumerate(itertools.islice(make(2), 12), 2):
+            assert same(batch, order[step]), "another batch"
+        stream, resumed = make(0), make(0)
+        [*itertools.islice(stream, 6)]
+        resumed.set_state(stream.get_state())
+        assert same(next(stream), next(resumed)), "the state names another batch"
+    refusal("two lengths", lambda: names["batches"]((np.arange(9), np.arange(8)), 2))
+    refusal("before the first", lambda: names["batches"](np.arange(9), 2, start=-1))
+    refusal("too few", lambda: names["batches"](np.arange(9), 10))
+
+
+def check_examples(names) -> None:
+    """Of any source each epoch has each row once, whole, other ones left out; or it refuses."""
+
+    @tried(6, **SIZES)
+    def check(examples, rows, processes, epoch):
+        source, steps = Indexed(np.arange(examples) + 7), examples // rows
+        if not steps:
+            refusal("too few", lambda: names["example_batches"](source, rows))
+            return
+        stream = names["example_batches"](source, rows, seed=5, start=epoch * steps)
+        seen = [*itertools.islice(stream, 2 * steps)]
+        for part in (seen[:steps], seen[steps:]):
+            found = np.concatenate([batch["row"] for batch in part])
+            assert len(found) == len({*found.tolist()}) == steps * rows, "not each row once"
+        batch = seen[-1]
+        assert same(batch["image"], np.tile(batch["row"][:, None, None], (1, 2, 3))), "mixed up"
+
+    check()
+    made = names["example_batches"]
+    for rows in ([*range(20)], np.arange(20), grain.MapDataset.range(20)):
+        batch = next(made(rows, 20, transforms=[Negated()]))
+        assert same(np.sort(batch), np.arange(-19, 1)), "transformed otherwise"
+    whole = [*itertools.islice(made(range(20), 5, transforms=[Drawn()]), 16)]
+    again = made(range(20), 5, start=9, transforms=[Drawn()])
+    assert same(next(again), whole[9]), "random numbers that do not follow from the step"
+    drawn = np.concatenate(whole)[:, 1]
+    assert len({*drawn.tolist()}) == len(drawn), "the same random numbers again"
+    refusal("no rows", lambda: made(range(5), 0))
+    refusal("nothing", lambda: made([], 1))
+    refusal("before the first", lambda: made(range(5), 2, start=-1))
+    refusal("text", lambda: next(made(["cat", "dog"], 2)))
+    refusal("33 bits", lambda: next(made([2**33, 1], 2)))
+
+
+def check_processes(names) -> None:
+    """All processes together have the rows of one, with the same random numbers."""
+
+    @tried(3, **SIZES)
+    def check(examples, rows, processes, epoch):
+        together, data = rows * processes, range(examples)
+        if together > examples:
+            make = (data, rows, 0, 0, (), 0, processes)
+            refusal("too few", lambda: names["chain_of"](*make))
+            return
+        first = epoch * (examples // together)
+        whole = names["example_batches"](data, together, 4, first, [Drawn()])
+        parts = [
+            names["chain_of"](data, rows, 4, first, [Drawn()], process, processes)
+            for process in range(processes)
+        ]
+        for step, batch in enumerate(itertools.islice(whole, 3)):
+            joined = np.concatenate([part[step] for part in parts])
+            assert same(*(np.sort(found, axis=0) for found in (joined, batch))), "other rows"
+        arrays = [
+            names["array_batches"](np.arange(examples), rows, 4, first, process, processes)
+            for process in range(processes)
+        ]
+        joined = np.concatenate([next(part) for part in arrays])
+        assert same(joined, names["Batches"](np.arange(examples), together, 4)[first]), "arrays"
+
+    check()
+
+
+def check_failures(names) -> None:
+    """`without_failures` leaves out the batches that fail, one by one, and no more than allowed."""
+
+    class Fails(grain.transforms.Map):
+        def map(self, row):
+            if row in (3, 11):
+                raise ValueError(f"row {row} is broken")
+            return row
+
+    def stream(start):
+        return names["example_batches"](range(24), 4, 1, start, [Fails()])
+
+    whole = [*itertools.islice(names["example_batches"](range(24), 4, 1), 12)]
+    broken = {step for step, rows in enumerate(whole) if {3, 11} & {*rows.tolist()}}
+    right = [(step, rows) for step, rows in enumerate(whole) if step not in broken]
+    for start in (0, 4):
+        got = names["without_failures"](stream, start, most=len(broken))
+        expected = [found for found in right if found[0] >= start]
+        assert same([*itertools.islice(got, len(expected))], expected), "other batches"
+    few = names["without_failures"](stream, most=len(broken) - 1)
+    refusal("one too many", lambda: [*itertools.islice(few, 12)])
+
+
+def check_a_stream_of_the_hub(names) -> None:
+    """The state of a stream of Hugging Face goes through Grain's, twice in a row, loses no row."""
+    from datasets import Dataset
+
+    def stream():
+        rows = Dataset.from_dict({"row": [*range(60)]}).to_iterable_dataset(num_shards=4)
+        return iter(names["Stream"](rows.shuffle(seed=1, buffer_size=1)).batch(4))
+
+    whole = [batch["row"] for batch in stream()]
+    assert same(np.sort(np.concatenate(whole)), np.arange(60)), "rows are lost"
+    one = stream()
+    [*itertools.islice(one, 3)]
+    two = stream()
+    two.set_state(one.get_state())
+    [*itertools.islice(two, 5)]
+    three = stream()
+    three.set_state(two.get_state())
+    assert same([batch["row"] for batch in three], whole[8:]), "after two resumes other rows"
+
+
+BROKEN = [
+    (
+        "check_arrays",
+        "index(stream, start)\n    return stream\n\n\ndef example",
+        "index(stream, 0)\n    return stream\n\n\ndef example",
+        "another batch",
+    ),
+    ("check_arrays", '        self.step = state["step"]', "        pass", "another batch"),
+    (
+        "check_examples",
+        "drop_remainder=True)\n        .repeat",
+        ")\n        .repeat",
+        "not each row|raises",
+    ),
+    (
+        "check_examples",
+        "    if not 0 < batch_size <= len(examples) or",
+        "    if",
+        "goes through|rai",
+    ),
+    ("check_processes", "[process:whole:processes]", "[:whole][process::processes][:9]", "rows|r"),
+    ("check_failures", "            if left_out > most:", "            if False:", "goes through"),
+    ("check_a_stream_of_the_hub", "self.rows.load_state_dict(state)", "pass", "other rows|raises"),
+]
