@@ -139,7 +139,9 @@ def skipped(stops, epoch, _, process, processes) -> list[int]:
     """The same by the library's shuffle and `skip`, as it is printed everywhere."""
     seen = []
     for stop in (*stops, None):
-        stream = split_dataset_by_node(uneven(), process, processes).shuffle(5, buffer_size=8)
+        stream = split_dataset_by_node(uneven(), process, processes).shuffle(
+            5, buffer_size=8, max_buffer_input_shards=1
+        )
         stream.set_epoch(epoch)
         stream = stream.skip(len(seen))
         stream.set_epoch(epoch)
