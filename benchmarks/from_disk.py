@@ -136,7 +136,7 @@ def parquet_stream(names: dict, folder: Path):
             mixed = names["shuffled_stream"](shards, 0, epoch, block=BUFFER)
             for table in mixed.iter(BATCH, drop_last_batch=True):
                 pixels = np.frombuffer(b"".join(table["image"].to_pylist()), np.uint8)
-                yield pixels.reshape(-1, *SHAPE), names["numpy_of"](table["row"])
+                yield pixels.reshape(-1, *SHAPE), table["row"].to_numpy()
 
     return stream
 

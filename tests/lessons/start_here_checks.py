@@ -232,7 +232,12 @@ BROKEN = [
     ("check_refusals", "or labels.min() < 0", "", "labels: -1: goes through"),
     ("check_accuracy", "[:examples]", "", "rows"),
     ("check_accuracy", "model.eval()", "pass", "dropout"),
-    ("check_accuracy", 'count_classes(arrays["label"])\n    model,', "model,", "a column of labels"),
+    (
+        "check_accuracy",
+        'count_classes(arrays["label"])\n    model,',
+        "model,",
+        "a column of labels",
+    ),
     ("check_going_on", 'then["run"] != run', "False", "another batch size: goes through"),
     ("check_going_on", "or newest.step > steps", "", "an earlier step: goes through"),
     ("check_going_on", "LatestN(2)", "LatestN(1)", "are kept, not two"),

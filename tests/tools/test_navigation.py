@@ -1,6 +1,5 @@
 """What leads from lesson to lesson follows from lessons.toml, and leads to what is there."""
 
-
 import nbformat
 import pytest
 
