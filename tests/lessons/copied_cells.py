@@ -34,7 +34,8 @@ class CopiedCells(in_process.Lesson):
         if tuned := self.names.get("tuned_batches"):
             hypothesis_cases.run(tuned, self.dataset_of, rows_each=self.rows_each)
             if contract.takes_dataset(tuned):
-                contract.check_case(tuned, contract.CASES[-2], contract.some_of(self.dataset_of))
+                some_of = contract.some_of(self.dataset_of)
+                contract.check_case(tuned, contract.CASES[-2], some_of, self.rows_each)
         if "decode_crop" in self.names:  # not the library's decoder, but the lesson's
             with tempfile.TemporaryDirectory() as folder:
                 make = self.names["file_batches"]
