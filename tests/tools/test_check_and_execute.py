@@ -70,12 +70,12 @@ def picture(notebook):
     return next(c for c in lessons.code_cells(notebook) if c.metadata.get("mystnb"))
 
 
-SPOILED = "grain"
+SPOILED = "tensorflow_datasets"
 BELOW_A_PROOF = "## Make it fast"  # one that defines `records`
 ADDED = {  # to the lesson, and what check says then
     "It simply works.": "“simply”, which says nothing",
     "A " + "very " * 40 + "long one.": "a sentence of 43 words (“A very very very very very …”)",
-    "It takes 3 minutes to read.": "says “3”, and it is “25”",
+    "It takes 3 minutes to read.": "says “3”, and it is “2",
     "# Another title": "exactly one title",
     ":::{note}\nx\n:::": "uses MyST syntax",
     code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",
@@ -93,9 +93,9 @@ EDITED = [  # what the lesson says, what it says instead, and what check says th
     ("import hashlib", "import hashlib as h", "differ: run"),
     ("[tuned-pipeline]", "[first-pipeline]", "differ: run"),
     ("replaces a file of that name", "writes it", "does not say that `%%writefile` replaces"),
-    ("** 25 minutes", "** 35 minutes", "says “35”, and it is “25”"),
+    ("** 20 minutes", "** 35 minutes", "says “35”, and it is “20”"),
     ("**Install.**", "**Needs.**", "says no ``**Install.** `pip"),
-    ("install grain jax", "install jax", "and it is “pip install grain jax matplotlib"),
+    ("install grain importlib", "install importlib", "and it is “pip install grain importlib"),
 ]
 STORED = [  # what happens to the notebook, and what check says then
     (lambda nb: first(nb).update(source="1 + 2"), "::Cell 0: it was edited after its output"),
@@ -175,39 +175,40 @@ def test_the_minutes_follow_from_words_and_visible_lines():
 
 
 def test_fix_writes_what_follows_from_something_else(repository, python):
+    source = f"md/{SPOILED}.md"
     for file, said, wrong in (
-        ("md/grain.md", "** 25 minutes to read", "** 7 minutes to read"),
-        ("md/grain.md", "`pip install grain jax", "`pip install jax"),
-        ("README.md", "| 25 min to read, 2", "| 7 min to read, 9"),
+        (source, "** 20 minutes to read", "** 7 minutes to read"),
+        (source, "`pip install grain ", "`pip install "),
+        ("README.md", "| 20 min to read, 2", "| 7 min to read, 9"),
     ):
         text = (repository / file).read_text()
         assert said in text
         (repository / file).write_text(text.replace(said, wrong))
-    assert len([*check.check_lesson("grain")]) == 3  # and md/ and the notebook differ
+    assert len([*check.check_lesson(SPOILED)]) == 3  # and md/ and the notebook differ
     assert [*check.check_lists(lessons.names())] == [
         "README.md has not the table of lessons.toml: `tox run -e check -- --fix` writes it "
         "between its two marks."
     ]
-    before = lessons.notebook_path("grain").read_bytes()
+    before = lessons.notebook_path(SPOILED).read_bytes()
     done = python("tools/check.py", "--fix", cwd=repository)
     assert done.returncode == 0, done.stderr
     assert (
-        "README.md: mended" in done.stdout and lessons.notebook_path("grain").read_bytes() == before
+        "README.md: mended" in done.stdout and lessons.notebook_path(SPOILED).read_bytes() == before
     )
 
 
 def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
-    before = lessons.read_notebook("grain")
-    edit_md("grain", "## The short answer", "A new sentence.\n\n## The short answer")
-    edit_md("grain", "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
+    before = lessons.read_notebook(SPOILED)
+    edit_md(SPOILED, "## The short answer", "A new sentence.\n\n## The short answer")
+    edit_md(SPOILED, "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
     edit_md("pytorch_dataloader", "## Stop it", code("1") + "\n## Stop it")
     code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
     done = python("tools/check.py", "--fix", cwd=repository)
-    assert done.stdout == "notebooks/grain.ipynb: has the prose of md/\n"
+    assert done.stdout == f"notebooks/{SPOILED}.ipynb: has the prose of md/\n"
     assert "execute -- pytorch_dataloader" in done.stderr
     assert lessons.notebook_path("pytorch_dataloader").read_bytes() == code_edited
-    after = lessons.read_notebook("grain")
-    assert [*check.check_lesson("grain")] == []
+    after = lessons.read_notebook(SPOILED)
+    assert [*check.check_lesson(SPOILED)] == []
     assert sum("A new sentence." in cell.source for cell in after.cells) == 1
     tuned, *others = lessons.code_cells(after, "tuned-pipeline")
     assert lessons.tags(tuned) == ["tuned-pipeline", "hide-input"]
@@ -219,9 +220,9 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
 
 
 def test_fix_carries_nothing_below_an_output_that_is_not_its_own(repository):
-    edit_md("grain", "## The short answer", "A new sentence.\n\n## The short answer")
-    edit_notebook("grain", lambda nb: first(nb).metadata.update(stamp="another"))
-    assert not check.carry("grain")
+    edit_md(SPOILED, "## The short answer", "A new sentence.\n\n## The short answer")
+    edit_notebook(SPOILED, lambda nb: first(nb).metadata.update(stamp="another"))
+    assert not check.carry(SPOILED)
 
 
 def test_check_reads_the_pages_beside_the_lessons_too(repository):
