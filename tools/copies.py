@@ -107,8 +107,8 @@ def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
 def closure(number: int, statements: list[Statement]) -> list[Statement]:
     """The statements that a cell needs, in their order: of itself and of those above it.
 
-    What none of them defines, a function or a class further below does, which is there when the
-    cell's own is called.
+    What none of them defines, a function, a class or an import further below does, which is there
+    when the cell's own is called.
     """
     wanted = {i for i, s in enumerate(statements) if s.cell == number and s.is_definition}
     waiting = [*wanted]
@@ -117,7 +117,9 @@ def closure(number: int, statements: list[Statement]) -> list[Statement]:
             bound = [i for i, s in enumerate(statements) if name in s.binds]
             found = [i for i in bound if statements[i].cell <= number]
             if not found:
-                found = [i for i in bound if statements[i].is_definition][:1]
+                found = [i for i in bound if statements[i].is_definition or statements[i].imports][
+                    :1
+                ]
             if found and not statements[found[-1]].imports:
                 found = found[-1:]  # the definition that holds in this cell
             waiting += set(found) - wanted
