@@ -192,7 +192,7 @@ def test_all_that_a_page_asks_for_is_no_heavier_than_a_phone_likes(browser, addr
 # What readers come for -------------------------------------------------------------------------
 
 LOADERS, MEMORY = "notebooks/choose_a_loader.html", "notebooks/memory_that_grows.html"
-RESUME, PHOTOGRAPHS = "resume-at-any-step", "read-a-folder-of-photographs"
+RESUME, PHOTOGRAPHS = "stop-it-and-go-on", "read-a-folder-of-photographs"
 MESSAGES, WORDS = "pages/troubleshooting.html#index-", "pages/glossary.html#term-"
 FEED, HOSTS = "notebooks/feed_the_device.html", "notebooks/many_devices.html"
 TO_TORCH, TO_GRAIN = "PyTorch: A folder of photographs", "Grain: A folder of photographs"
