@@ -278,7 +278,7 @@ def test_the_same_section_of_another_loader_is_one_click_away_but_not_on_paper(o
     assert not line.is_visible()
     tab.emulate_media(media="screen")
     link.click()
-    tab.wait_for_url(f"**/tensorflow_datasets.html#{RESUME}*")
+    tab.wait_for_url("**/tensorflow_datasets.html#resume-at-any-step*")
 
 
 def test_page_that_is_not_there(browser, address):
@@ -353,7 +353,7 @@ def test_outputs_do_not_look_like_code(open_page):
 
 
 def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):
-    tab = open_page(GRAIN, "phone")
+    tab = open_page(IN_DEPTH, "phone")
     figure = tab.locator(".cell_output figure").first
     shown, whole = figure.evaluate("f => [f.clientWidth, f.scrollWidth]")
     assert shown < whole and figure.locator("img").bounding_box()["width"] >= 576
