@@ -465,8 +465,9 @@ def listed(images: np.ndarray, labels: np.ndarray) -> list[tuple]:
 
 def given(pipeline: Callable, arrays: Batch, dataset_of: Callable = listed) -> tuple:
     """What a pipeline takes first: two arrays, the two as one argument `arrays`, or a `dataset`."""
-    kinds = {"dataset": lambda: (dataset_of(*arrays),), "arrays": lambda: (arrays,)}
-    return kinds.get(takes_first(pipeline), lambda: arrays)()
+    if takes_dataset(pipeline):
+        return (dataset_of(*arrays),)
+    return (arrays,) if takes_first(pipeline) == "arrays" else arrays
 
 
 def case_stream(

@@ -35,6 +35,11 @@ class Statement(NamedTuple):
     def is_definition(self) -> bool:
         return self.is_function or self.source.startswith("class ")
 
+    @property
+    def may_stand_below(self) -> bool:
+        """Whether a function may be defined above it: it is there when the function is called."""
+        return self.is_definition or self.imports is not None
+
 
 def blocks(notebook: NotebookNode) -> dict[int, str]:
     """For each code cell that a reader copies: its number, and the cell with all that it needs.
@@ -107,8 +112,7 @@ def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
 def closure(number: int, statements: list[Statement]) -> list[Statement]:
     """The statements that a cell needs, in their order: of itself and of those above it.
 
-    What none of them defines, a function, a class or an import further below does, which is there
-    when the cell's own is called.
+    What none of them defines, a function, a class or an import further below does.
     """
     wanted = {i for i, s in enumerate(statements) if s.cell == number and s.is_definition}
     waiting = [*wanted]
@@ -117,9 +121,7 @@ def closure(number: int, statements: list[Statement]) -> list[Statement]:
             bound = [i for i, s in enumerate(statements) if name in s.binds]
             found = [i for i in bound if statements[i].cell <= number]
             if not found:
-                found = [i for i in bound if statements[i].is_definition or statements[i].imports][
-                    :1
-                ]
+                found = [i for i in bound if statements[i].may_stand_below][:1]
             if found and not statements[found[-1]].imports:
                 found = found[-1:]  # the definition that holds in this cell
             waiting += set(found) - wanted

@@ -46,8 +46,8 @@ def same(one, other) -> bool:
 
 def check_arrays(names) -> None:
     """`batches` moves what `Batches` gathers, of any pytree, from any step on; its state too."""
-    arrays = {"image": np.asfortranarray(np.arange(24 * 6).reshape(24, 2, 3)), "more": (range(24),)}
-    arrays["more"] = (np.arange(24) * 7,)
+    images = np.asfortranarray(np.arange(24 * 6).reshape(24, 2, 3))
+    arrays = {"image": images, "more": (np.arange(24) * 7,)}
     order = names["Batches"](arrays, 5, seed=3)
     for make in (
         lambda start: names["batches"](arrays, 5, seed=3, start=start),
@@ -188,9 +188,14 @@ BROKEN = [
         "check_examples",
         "    if not 0 < batch_size <= len(examples) or",
         "    if",
-        "goes through|rai",
+        "goes through|raises",
     ),
-    ("check_processes", "[process:whole:processes]", "[:whole][process::processes][:9]", "rows|r"),
+    (
+        "check_processes",
+        "[process:whole:processes]",
+        "[:whole][process::processes][:9]",
+        "other rows|raises",
+    ),
     ("check_failures", "            if left_out > most:", "            if False:", "goes through"),
     ("check_a_stream_of_the_hub", "self.rows.load_state_dict(state)", "pass", "other rows|raises"),
 ]
