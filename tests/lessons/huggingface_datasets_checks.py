@@ -56,6 +56,10 @@ def check_rows_that_are_left(names) -> None:
             for step, (twice, rows) in enumerate(found, steps):
                 assert np.array_equal(rows, order[step]), "other rows, or in another order"
                 assert np.array_equal(twice, rows * 2), "columns are mixed up"
+    for in_memory in (True, False):
+        chosen = whole.with_format("numpy", columns=["row"])
+        (rows,) = next(names["batches"](chosen, 90, in_memory=in_memory))
+        assert np.array_equal(np.sort(rows), numbers), "other columns than those asked for"
 
 
 def check_refusals(names) -> None:
@@ -74,6 +78,7 @@ def check_refusals(names) -> None:
         ("<U3", {"x": ["cat", "dog"]}, None),
         ("|S3", {"x": [b"cat", b"dog"]}, None),
         ("-1", {"x": [0, -1]}, Features(x=label)),
+        ("-1", {"x": [[0, 1], [1, -1]]}, Features(x=List(label))),
     ):
         rows = Dataset.from_dict(columns, features)
         said = refusal(f"{columns}", lambda rows=rows: batches(rows, 2))
