@@ -245,7 +245,7 @@ class Lesson:
         return str(self.names["PHOTOGRAPHS"])
 
     def epoch(self) -> float:
-        """Seconds for a training epoch with `tuned_batches`, one batch ahead where that is taught."""
+        """Seconds for a training epoch with `tuned_batches`, one batch ahead if that is taught."""
         step = self.names["train_step"]
         on_device = self.names.get("on_device", iter)  # Grain's own way takes no iterator
 
