@@ -1,7 +1,6 @@
 """What a run of `pytest --nbval` needs: data laid out, offline kernels, GPU-only cells skipped.
 
-With `--record` the run leaves a record in checked/, from which the site says what was checked, and
-with `--unrecorded` it leaves out the notebooks of which there is one.
+With `--record` the run leaves a record in checked/, from which the site says what was checked.
 
 tools/nbval_cells.py runs the cells as `execute` does, and survives a kernel that dies.
 """
@@ -22,11 +21,6 @@ def pytest_addoption(parser):
         "--record",
         action="store_true",
         help="store in checked/ which lessons passed here today: the site says so",
-    )
-    parser.addoption(
-        "--unrecorded",
-        action="store_true",
-        help="leave out the notebooks that passed as they are, on this Python, with these versions",
     )
     parser.addoption(
         "--require-gpu",
@@ -56,13 +50,6 @@ def pytest_configure(config):
         config.option.nbval_sanitize_with = str(ROOT / "nbval_sanitize.cfg")
     if not config.option.nbval_kernel_name:
         config.option.nbval_current_env = True  # this Python, whatever "python3" is elsewhere
-
-
-def pytest_ignore_collect(collection_path, config):
-    is_lesson = collection_path.parent == lessons.NOTEBOOKS and collection_path.suffix == ".ipynb"
-    if config.option.unrecorded and is_lesson and record.has_passed(collection_path.stem):
-        return True
-    return None
 
 
 def pytest_collection_modifyitems(items):

@@ -46,31 +46,17 @@ class Record(Outcomes):
         terminalreporter.write_line(f"recorded in checked/: {', '.join(passed) or 'no lesson'}")
 
 
-def versions() -> dict[str, str]:
-    """What the cells run on here."""
-    found = {"python": platform.python_version()}
-    for library in machine.LIBRARIES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[library] = metadata.version(library)
-    return found
-
-
-def has_passed(name: str) -> bool:
-    """Whether the notebook passed as it is, on some machine with this Python and these versions."""
-    of_it = {"digest": lessons.digest(lessons.read_notebook(name)), "versions": versions()}
-    records = (machine.read(file).get("runs", {}) for file in CHECKED.glob("*.json"))
-    found = [run[name] for record in records for run in record.values() if name in run]
-    return any(of_it.items() <= figures.items() for figures in found)
-
-
 def store(passed: dict[str, dict]) -> None:
     """Put the lessons into this machine's file, beside what earlier runs left there."""
     device = machine.device_from_outside()
     file = machine.path(CHECKED, device)
-    used = versions()
-    python = "Python " + used["python"].rpartition(".")[0]
+    versions = {"python": platform.python_version()}
+    for library in machine.LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[library] = metadata.version(library)
+    python = "Python " + versions["python"].rpartition(".")[0]
     news = {
-        name: {"date": machine.today(), **figures, "versions": used}
+        name: {"date": machine.today(), **figures, "versions": versions}
         for name, figures in passed.items()
     }
 
