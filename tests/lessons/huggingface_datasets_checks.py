@@ -265,13 +265,13 @@ BROKEN = [
     ("check_refusals", "np.isnan(values).any():", "False:", "goes through"),
     (
         "check_refusals",
-        "isinstance(features.get(name), datasets.ClassLabel)",
+        "isinstance(feature, datasets.ClassLabel)",
         "False",
         "-1.*goes through",
     ),
     ("check_refusals", 'kind in "OSUmM"', 'kind in "OSU"', "a duration"),
     ("check_refusals", "not isinstance(dataset, datasets.Dataset)", "False", "splits"),
-    ("check_transforms", 'dataset.format["type"] == "custom"', "False", "other rows|raises"),
+    ("check_transforms", 'shown["type"] == "custom"', "False", "other rows|raises"),
     ("check_transforms", 'in_memory and rows.format["type"] != "custom"', "in_memory", "one draw"),
     ("check_transforms", "len(shapes) < 2 else np.array(None)", "True else None", "inhomogeneous"),
     (
