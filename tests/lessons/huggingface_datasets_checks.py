@@ -316,8 +316,8 @@ BROKEN = [
     ),
     (
         "check_formats",
-        'with_format("numpy", dtype=None)',
-        'with_format("numpy")',
+        'columns=shown["columns"], dtype=None',
+        'columns=shown["columns"]',
         "int64|float32|uint8",
     ),
 ]
