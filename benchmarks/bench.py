@@ -279,11 +279,11 @@ def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[
 def photos(
     lesson: Process, repetitions: int, seconds: float, limit: bool
 ) -> dict[str, dict[str, list[float]]]:
-    """With 1, 2, … workers: the loader, and its references in as many processes, in turn.
+    """With 1, 2, … workers, or 1 for a single repetition: the loader, and its references, in turn.
 
-    `decoder_images_s` is one reference for all: the decoder of one lesson, the fastest within its
-    bound of pixels, on the same files. It is shown, not judged. `limit`: the decoder of the lesson
-    itself, by which it is judged.
+    The references run in as many processes. `decoder_images_s` is one reference for all: the
+    decoder of one lesson, the fastest within its bound of pixels, on the same files. It is shown,
+    not judged. `limit`: the decoder of the lesson itself, by which it is judged.
     """
     found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.

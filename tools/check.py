@@ -145,7 +145,7 @@ def asserts(cell: NotebookNode) -> bool:
     """Whether a cell that a reader copies asserts."""
     if MAY_ASSERT & set(lessons.tags(cell)):
         return False
-    return any(isinstance(node, ast.Assert) for node in ast.walk(lessons.python(cell)))
+    return any(isinstance(node, ast.Assert) for node in ast.walk(lessons.python(cell.source)))
 
 
 def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:

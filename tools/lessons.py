@@ -212,11 +212,10 @@ def code_cells(notebook: NotebookNode, *of: str) -> list[NotebookNode]:
     return [cell for cell in cells if not of or set(of) & set(tags(cell))]
 
 
-def python(cell: NotebookNode) -> ast.Module:
+def python(source: str) -> ast.Module:
     """The syntax tree of a cell, without IPython's magics. Empty where the cell is no Python."""
-    source = (
-        cell.source.partition("\n")[2] if cell.source.startswith("%%writefile") else cell.source
-    )
+    if source.startswith("%%writefile"):
+        source = source.partition("\n")[2]
     try:
         return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
     except SyntaxError:
@@ -232,8 +231,7 @@ def defined(cell: NotebookNode) -> set[str]:
 @functools.cache  # a copied cell is looked for among all cells of its lesson
 def table_of(source: str) -> symtable.SymbolTable:
     """The symbols of a cell's source."""
-    cell = nbformat.from_dict({"source": source})
-    return symtable.symtable(ast.unparse(python(cell)), "cell", "exec")
+    return symtable.symtable(ast.unparse(python(source)), "cell", "exec")
 
 
 def names_used(table: symtable.SymbolTable) -> set[str]:

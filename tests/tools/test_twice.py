@@ -52,8 +52,8 @@ def test_the_program_says_by_its_status_what_it_found(workshop, python):
 def test_code_that_passed_is_not_run_again_until_it_changes(repository, monkeypatch):
     monkeypatch.setattr(twice, "PASSED", repository / "checked/twice/passed.json")
     monkeypatch.setattr(lessons, "long_ones", lambda: {"grain"})
-    short = [*lessons.in_order()]
-    machine.update(twice.PASSED, lambda _: {name: twice.code_of(name) for name in short})
+    codes = {name: twice.code_of(name) for name in lessons.in_order()}
+    machine.update(twice.PASSED, lambda _: codes)
     assert twice.changed() == []
 
     def edit(name, old, new):
