@@ -48,14 +48,19 @@ KNOWN: dict[str, dict[str, str]] = {
         "import absl.flags": GRAIN_WARNS,
         "part = functools.partial": GRAIN_WARNS,
     },
-    "grain": {'photographs = ImageFolder("data/torch_photographs")': GRAIN_WARNS},
+    "grain": {
+        "import absl.flags": GRAIN_WARNS,
+        'photographs = ImageFolder("data/torch_photographs")': GRAIN_WARNS,
+    },
     "grain_in_depth": {
+        "import absl.flags": GRAIN_WARNS,
         "def stream_of(step=1, seed=0, batch_size=4, start=0, workers=0):": GRAIN_WARNS,
         "def fails_at_9(row):": GRAIN_WARNS,
         "class FailsAt9(grain.transforms.Map):": GRAIN_WARNS,
         "# @title Proof: an epoch holds each class whole, and workers change no pixel": GRAIN_WARNS,
         "def platforms(_):  # runs in a worker": GRAIN_WARNS,
         "image = np.zeros((224, 224, 3), np.uint8)": GRAIN_WARNS,
+        "stream = grain.MapDataset.range(8).to_iter_dataset(no_threads)": GRAIN_WARNS,
     },
     "many_devices": {
         'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
