@@ -45,15 +45,15 @@ def check_refusals(names) -> None:
     """What cannot work raises a sentence when it is called, with the name of what is wrong."""
     tf, batches = names["tf"], names["batches"]
     dataset = tf.data.Dataset
-    for says, split in {
-        "example['text']": dataset.from_tensor_slices({"text": ["a", "b"]}),
-        "example[1]": dataset.from_tensors((1, tf.ragged.constant([[1], [2, 3]]))),
-        "example['id']": dataset.from_tensors({"id": np.int64(2**40)}),
-        "repeat": dataset.range(3).repeat(),
-        "dict": {"train": dataset.range(3)},
-        "different shapes": dataset.range(3).map(tf.range),
-        "empty": dataset.range(0),
-    }.items():
+    for says, split in (
+        ("example['text'] is no dense", dataset.from_tensor_slices({"text": ["a", "b"]})),
+        ("example[1] is no dense", dataset.from_tensors((1, tf.ragged.constant([[1], [2, 3]])))),
+        ("example['id']: whole numbers", dataset.from_tensors({"id": np.int64(2**40)})),
+        ("one split that ends", dataset.range(3).repeat()),
+        ("one split that ends", {"train": dataset.range(3)}),
+        ("different shapes", dataset.range(3).map(tf.range)),
+        ("empty", dataset.range(0)),
+    ):
         said = refusal(says, lambda split=split: batches(split, 1))
         assert says in said, f"the cause is not said: {said}"
     refusal("four of three", lambda: batches(dataset.range(3), 4))
@@ -153,7 +153,7 @@ def check_squares(names) -> None:
             return names["whole"](split.map(names["square"], tf.data.AUTOTUNE))
 
         [image], _ = read()
-        assert image[:, 20:].mean() > 200 > 50 > image[:, :12].mean(), "it lies on its side"
+        assert image[:, 20:].mean() - image[:, :12].mean() > 150, "it lies on its side"
         file.write_text("no photograph")
         said = refusal("text", read)
         assert "one.jpg" in said, f"the file is not named: {said}"
@@ -188,12 +188,32 @@ def check_disk_batches(names) -> None:
 # The check, what a cell says, what is put in its place, what the check says then.
 BROKEN = [
     ("check_any_split", "range(start, stop)", "range(stop)", "number of steps"),
-    ("check_any_split", "Batches(whole(dataset), batch_size, seed)", "Batches(whole(dataset), batch_size)", "other rows"),
-    ("check_refusals", "refuse_what_is_no_number(dataset)\n    try", "try", "not said|raises|goes through"),
-    ("check_refusals", "raise ValueError(cause_of(error)) from error", "raise", "raises InvalidArgumentError"),
+    (
+        "check_any_split",
+        "Batches(whole(dataset), batch_size, seed)",
+        "Batches(whole(dataset), batch_size)",
+        "other rows",
+    ),
+    (
+        "check_refusals",
+        "refuse_what_is_no_number(dataset)\n    try",
+        "try",
+        "not said|raises|goes through",
+    ),
+    (
+        "check_refusals",
+        "raise ValueError(cause_of(error)) from error",
+        "raise",
+        "raises InvalidArgumentError",
+    ),
     ("check_stored", "enumerate(examples)", "enumerate([*examples][1:])", "other rows|raises"),
     ("check_by_index", "default_rng((seed, epoch, row))", "default_rng()", "processes differ"),
-    ("check_folder", "upright(file)  # raises ValueError, with its name", "pass", "goes through|raises|not named"),
+    (
+        "check_folder",
+        "upright(file)  # raises ValueError, with its name",
+        "pass",
+        "goes through|raises|not named",
+    ),
     ("check_squares", "ImageOps.exif_transpose(opened)", "opened", "lies on its side"),
     ("check_disk_batches", "stream.skip(done * batch_size)", "stream.skip(0)", "another start"),
 ]

@@ -280,7 +280,12 @@ BROKEN = [
         "are lost|ValueError",
     ),
     ("check_tokens", "tf.debugging.assert_less_equal(", "print(", "goes through|raises|lost"),
-    ("check_streams", "itertools.count(start):\n            yield", "itertools.count():\n            yield", "from batch"),
+    (
+        "check_streams",
+        "itertools.count(start):\n            yield",
+        "itertools.count():\n            yield",
+        "from batch",
+    ),
     ("check_streams", "if s >= start", "", "from batch"),
     ("check_fixed_lengths", 'padded_shapes={"tokens": [None], "mask": [None]},', "", "batches of"),
     ("check_batches", "max(start - number * steps, 0)", "0", "another start"),
