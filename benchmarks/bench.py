@@ -279,17 +279,17 @@ def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[
 def photos(
     lesson: Process, repetitions: int, seconds: float, limit: bool
 ) -> dict[str, dict[str, list[float]]]:
-    """With 1, 2, … workers: the loader, and its references in as many processes, in turn.
+    """With 1, 2, … workers, or 1 for a single repetition: the loader, and its references, in turn.
 
-    `decoder_images_s` is one reference for all: the decoder of one lesson, the fastest within its
-    bound of pixels, on the same files. It is shown, not judged. `limit`: the decoder of the lesson
-    itself, by which it is judged.
+    The references run in as many processes. `decoder_images_s` is one reference for all: the
+    decoder of one lesson, the fastest within its bound of pixels, on the same files. It is shown,
+    not judged. `limit`: the decoder of the lesson itself, by which it is judged.
     """
     found, folder = {}, lesson.call("photographs_folder")
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
     alone = functools.partial(Process, environment={"OMP_NUM_THREADS": "1"})
     keys = ("images_s", "cores", *(["limit_images_s"] * limit), "decoder_images_s")
-    for workers in worker_counts():
+    for workers in worker_counts() if repetitions > 1 else [1]:
         say(lesson.name, f"a folder of JPEGs, {workers} at a time")
         own = [alone(lesson.name) for _ in range(workers * limit)]
         of_all = [alone(in_process.DECODER) for _ in range(workers)]
@@ -418,7 +418,7 @@ def arguments(doc: str, what: str, known: list[str]) -> tuple[list[str], bool, t
     """What the command line asks for: the names, --quick, repetitions and seconds of each."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar=what, help=f"of {', '.join(known)}")
-    parser.add_argument("--quick", action="store_true", help="all of it once; writes nothing")
+    parser.add_argument("--quick", action="store_true", help="once, one worker; writes nothing")
     given = parser.parse_args()
     if unknown := set(given.names) - set(known):
         parser.error(f"no pipeline in {', '.join(sorted(unknown))}: choose {', '.join(known)}.")

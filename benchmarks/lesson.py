@@ -245,8 +245,9 @@ class Lesson:
         return str(self.names["PHOTOGRAPHS"])
 
     def epoch(self) -> float:
-        """Seconds for a training epoch with `tuned_batches`, one batch ahead of the device."""
-        step, on_device = self.names["train_step"], self.names["on_device"]
+        """Seconds for a training epoch with `tuned_batches`, one batch ahead if that is taught."""
+        step = self.names["train_step"]
+        on_device = self.names.get("on_device", iter)  # Grain's own way takes no iterator
 
         def train(params, number):
             for images, labels in on_device(self._epoch(number)):

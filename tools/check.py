@@ -15,12 +15,10 @@ import itertools
 import os
 import re
 import subprocess
-import symtable
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import jupytext
 import nbformat
 from nbformat import NotebookNode
 
@@ -147,7 +145,7 @@ def asserts(cell: NotebookNode) -> bool:
     """Whether a cell that a reader copies asserts."""
     if MAY_ASSERT & set(lessons.tags(cell)):
         return False
-    return any(isinstance(node, ast.Assert) for node in ast.walk(lessons.python(cell)))
+    return any(isinstance(node, ast.Assert) for node in ast.walk(lessons.python(cell.source)))
 
 
 def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
@@ -156,7 +154,7 @@ def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
     for number, cell in enumerate(cells):
         if cell.source.startswith("%%writefile"):
             continue
-        table = symtable.symtable(ast.unparse(lessons.python(cell)), "cell", "exec")
+        table = lessons.table_of(cell.source)
         binds = lessons.defined(cell)
         if is_visible(cell):
             for name in sorted(lessons.names_used(table) - binds):
@@ -188,10 +186,9 @@ def shared_cells() -> dict[str, tuple[str, str]]:
     return found
 
 
-@functools.lru_cache(maxsize=64)  # each lesson is held against all others
 def shared_in(md: str) -> list[tuple[str, str]]:
     """The tags and the sources of the shared cells in the text of a lesson."""
-    cells = lessons.code_cells(jupytext.reads(md, "md:myst"))
+    cells = lessons.code_cells(lessons.parsed(md))
     return [(tag, cell.source) for cell in cells if (tag := lessons.shared_tag(cell))]
 
 
@@ -329,7 +326,7 @@ def check_stated(name: str) -> Iterator[str]:
 
 def stated(name: str, md: str) -> Iterator[tuple[re.Pattern, str]]:
     """How a lesson says how long it takes and what to install, and what is right."""
-    yield STATED_MINUTES, str(minutes(jupytext.reads(md, "md:myst")))
+    yield STATED_MINUTES, str(minutes(lessons.parsed(md)))
     if INSTALL.search(md):
         yield INSTALL, install.line(name)
 

@@ -73,7 +73,7 @@ def is_copied(cell: NotebookNode) -> bool:
     tags = set(lessons.tags(cell))
     if not tags & COPIED or tags & PASSED_OVER or writes(cell):
         return False
-    return any(isinstance(node, ast.FunctionDef) for node in lessons.python(cell).body)
+    return any(isinstance(node, ast.FunctionDef) for node in lessons.python(cell.source).body)
 
 
 def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
@@ -81,7 +81,7 @@ def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
     if PASSED_OVER & set(lessons.tags(cell)) or writes(cell):
         return
     lines = cell.source.splitlines()
-    for node in lessons.python(cell).body:
+    for node in lessons.python(cell.source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]

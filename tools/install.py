@@ -1,5 +1,6 @@
 """The one line that installs what a lesson needs, from what it imports and what the lock knows."""
 
+import functools
 import re
 import sys
 from collections import defaultdict
@@ -49,7 +50,7 @@ def packages(name: str) -> list[str]:
         distribution, bracket, _ = requirement.partition("[")
         if distribution != "jax":  # Colab's own JAX is changed for another: not the reader's
             wanted[distribution] = (requirement if bracket else distribution) + (least or "")
-    required = brought_along()
+    required = brought_along((lessons.ROOT / "constraints.txt").read_text())
     if unknown := sorted(wanted.keys() - required.keys()):
         raise Problem(
             f"md/{name}.md imports {', '.join(unknown)}, which constraints.txt does not know: add "
@@ -64,10 +65,11 @@ def packages(name: str) -> list[str]:
     )
 
 
-def brought_along() -> dict[str, set[str]]:
+@functools.lru_cache(maxsize=2)
+def brought_along(lock: str) -> dict[str, set[str]]:
     """For each package of the lock, all that installing it brings: the lock says who wants what."""
     requires, distribution = defaultdict(set), ""
-    for text in (lessons.ROOT / "constraints.txt").read_text().splitlines():
+    for text in lock.splitlines():
         if pin := re.match(r"([\w.-]+)==", text):
             distribution = pin[1]
             requires[distribution]  # also where nothing is required

@@ -1,6 +1,7 @@
 """What the tools and conftest.py know about a lesson: its files, tags and stamps."""
 
 import ast
+import copy
 import functools
 import hashlib
 import importlib.util
@@ -116,9 +117,15 @@ def read_md(name: str) -> NotebookNode:
         known = ", ".join(names()) or "none yet"
         raise Problem(f"{path.relative_to(ROOT)} does not exist: the lessons are {known}.")
     try:
-        return jupytext.read(path)
+        return copy.deepcopy(parsed(path.read_text()))
     except Exception as error:  # of jupytext, of PyYAML, of markdown-it
         raise Problem(f"{path.relative_to(ROOT)} is not MyST Markdown: {error}") from error
+
+
+@functools.lru_cache(maxsize=64)  # each lesson is held against all others
+def parsed(md: str) -> NotebookNode:
+    """The notebook of a text of md/: not to be changed."""
+    return jupytext.reads(md, "md:myst")
 
 
 def read_notebook(name: str) -> NotebookNode:
@@ -205,11 +212,10 @@ def code_cells(notebook: NotebookNode, *of: str) -> list[NotebookNode]:
     return [cell for cell in cells if not of or set(of) & set(tags(cell))]
 
 
-def python(cell: NotebookNode) -> ast.Module:
+def python(source: str) -> ast.Module:
     """The syntax tree of a cell, without IPython's magics. Empty where the cell is no Python."""
-    source = (
-        cell.source.partition("\n")[2] if cell.source.startswith("%%writefile") else cell.source
-    )
+    if source.startswith("%%writefile"):
+        source = source.partition("\n")[2]
     try:
         return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE))
     except SyntaxError:
@@ -218,8 +224,14 @@ def python(cell: NotebookNode) -> ast.Module:
 
 def defined(cell: NotebookNode) -> set[str]:
     """The names that a cell defines or imports at its top level."""
-    table = symtable.symtable(ast.unparse(python(cell)), "cell", "exec")
-    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    symbols = table_of(cell.source).get_symbols()
+    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+
+
+@functools.cache  # a copied cell is looked for among all cells of its lesson
+def table_of(source: str) -> symtable.SymbolTable:
+    """The symbols of a cell's source."""
+    return symtable.symtable(ast.unparse(python(source)), "cell", "exec")
 
 
 def names_used(table: symtable.SymbolTable) -> set[str]:

@@ -237,7 +237,7 @@ def title_of_folded_code(cell: NotebookNode) -> str:
     tags = {*lessons.tags(cell)}
     if "hide-input" not in tags:
         return ""
-    body, defines = lessons.python(cell).body, ast.FunctionDef | ast.ClassDef
+    body, defines = lessons.python(cell.source).body, ast.FunctionDef | ast.ClassDef
     names = ", ".join(node.name for node in body if isinstance(node, defines))
     if names and (tags & {"setup", "copy"} or lessons.shared_tag(cell)):
         return names
@@ -255,7 +255,7 @@ def title_of_setup(cell: NotebookNode) -> str:
     """
     if "setup" not in lessons.tags(cell) or "hide-input" in lessons.tags(cell):
         return ""
-    body = lessons.python(cell).body
+    body = lessons.python(cell.source).body
     kinds = {type(node) for node in body}
     if cell.source.startswith("%%") or not body:
         return ""

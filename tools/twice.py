@@ -1,10 +1,11 @@
 """Run each cell of a lesson twice in a row, and then the whole notebook a second time.
 
-    python tools/twice.py [--limit SECONDS] [--short | NAME ...]
+    python tools/twice.py [--limit SECONDS] [--record] [--changed | NAME ...]
 
 A reader runs a cell again after an edit, and a notebook again on another day in the same folder:
 neither may fail. What the cells print is not compared: `pytest --nbval` does that. Cells that need
-a GPU are left out where there is none.
+a GPU are left out where there is none. `--record` stores which code passed; `--changed` runs what
+has changed since.
 """
 
 import argparse
@@ -13,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import execute, lessons, runner
+from tools import execute, lessons, machine, runner
 from tools.problem import told
 
+PASSED = lessons.ROOT / "checked" / "twice" / "passed.json"
 IN_A_ROW = ("at its first run, below cells that ran twice", "when it is run again")
 ANOTHER_DAY = ("when the notebook is run again in the same folder",)
 
@@ -40,25 +42,40 @@ def faults(name: str, limit: float) -> Iterator[str]:
                         break
 
 
+def code_of(name: str) -> str:
+    """A hash of the code of md/NAME.md, which has no outputs. Raises Problem."""
+    return lessons.digest(lessons.read_md(name))
+
+
+def changed() -> list[str]:
+    """The lessons that are not `long`, and their depths, whose code has not passed yet."""
+    long, passed = lessons.long_ones(), machine.read(PASSED)
+    names = [name for name in lessons.in_order() if name.removesuffix(lessons.DEPTH) not in long]
+    return [name for name in names if passed.get(name) != code_of(name)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="lessons; all when none is named")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a cell (300)")
+    parser.add_argument("--record", action="store_true", help="store which code passed")
     parser.add_argument(
-        "--short", action="store_true", help="the lessons that are not `long`, with their depths"
+        "--changed", action="store_true", help="the short lessons whose code has not passed yet"
     )
     arguments = parser.parse_args()
-    names, failed = arguments.names or lessons.in_order(), False
-    if arguments.short:
-        long = lessons.long_ones()
-        names = [name for name in names if name.removesuffix(lessons.DEPTH) not in long]
+    failed = False
     with told("twice"):
+        names = changed() if arguments.changed else arguments.names or lessons.in_order()
         lessons.lay_out_data()
         for name in names:
             print(name, flush=True)
+            code, found = code_of(name), False  # what runs, also if the file is edited meanwhile
             for sentence in faults(name, arguments.limit):
                 print(f"  {sentence}", flush=True)
-                failed = True
+                failed = found = True
+            if arguments.record and not found:
+                news = {name: code}
+                machine.update(PASSED, lambda passed, news=news: passed | news)
     sys.exit(failed)
 
 

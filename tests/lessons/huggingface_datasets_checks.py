@@ -56,6 +56,10 @@ def check_rows_that_are_left(names) -> None:
             for step, (twice, rows) in enumerate(found, steps):
                 assert np.array_equal(rows, order[step]), "other rows, or in another order"
                 assert np.array_equal(twice, rows * 2), "columns are mixed up"
+    for in_memory in (True, False):
+        chosen = whole.with_format("numpy", columns=["row"])
+        (rows,) = next(names["batches"](chosen, 90, in_memory=in_memory))
+        assert np.array_equal(np.sort(rows), numbers), "other columns than those asked for"
 
 
 def check_refusals(names) -> None:
@@ -74,6 +78,7 @@ def check_refusals(names) -> None:
         ("<U3", {"x": ["cat", "dog"]}, None),
         ("|S3", {"x": [b"cat", b"dog"]}, None),
         ("-1", {"x": [0, -1]}, Features(x=label)),
+        ("-1", {"x": [[0, 1], [1, -1]]}, Features(x=List(label))),
     ):
         rows = Dataset.from_dict(columns, features)
         said = refusal(f"{columns}", lambda rows=rows: batches(rows, 2))
@@ -260,13 +265,13 @@ BROKEN = [
     ("check_refusals", "np.isnan(values).any():", "False:", "goes through"),
     (
         "check_refusals",
-        "isinstance(features.get(name), datasets.ClassLabel)",
+        "isinstance(feature, datasets.ClassLabel)",
         "False",
         "-1.*goes through",
     ),
     ("check_refusals", 'kind in "OSUmM"', 'kind in "OSU"', "a duration"),
     ("check_refusals", "not isinstance(dataset, datasets.Dataset)", "False", "splits"),
-    ("check_transforms", 'dataset.format["type"] == "custom"', "False", "other rows|raises"),
+    ("check_transforms", 'shown["type"] == "custom"', "False", "other rows|raises"),
     ("check_transforms", 'in_memory and rows.format["type"] != "custom"', "in_memory", "one draw"),
     ("check_transforms", "len(shapes) < 2 else np.array(None)", "True else None", "inhomogeneous"),
     (
@@ -311,8 +316,8 @@ BROKEN = [
     ),
     (
         "check_formats",
-        'with_format("numpy", dtype=None)',
-        'with_format("numpy")',
+        'columns=shown["columns"], dtype=None',
+        'columns=shown["columns"]',
         "int64|float32|uint8",
     ),
 ]

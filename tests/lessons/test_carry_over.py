@@ -23,6 +23,8 @@ def promising() -> list[str]:
 def test_a_lesson_carries_over(name, lesson_environment):
     with bench.ready(bench.Process(name, kind=CopiedCells)) as [lesson]:
         lesson.call("check_pipelines")
+        if lessons.subject_cells(name, "tuned-pipeline"):
+            assert lesson.call("epoch") > 0  # the benchmark trains with it
 
 
 def test_lessons_are_tried_in_processes_of_their_own(workshop, python):

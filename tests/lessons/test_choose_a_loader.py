@@ -164,7 +164,7 @@ def run_page():
             if lessons.RESULTS_TAG in lessons.tags(cell):
                 names["MEASURED"] = results
             elif "trap" not in lessons.tags(cell):
-                exec(compile(lessons.python(cell), NAME, "exec"), names)
+                exec(compile(lessons.python(cell.source), NAME, "exec"), names)
             axes += [len(plt.figure(number).axes) for number in plt.get_fignums()]
             plt.close("all")
         return axes
