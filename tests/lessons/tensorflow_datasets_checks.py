@@ -78,6 +78,20 @@ def check_stored(names) -> None:
             assert np.array_equal(found["x"][order, 0], range(23)), f"{kind}: rows are mixed up"
 
 
+class Source(list):
+    """A data source of TFDS, as far as it is read."""
+
+    def __getitems__(self, rows):
+        return [self[row] for row in rows]
+
+
+def check_arrays(names) -> None:
+    """Arrays whose mask, names or lengths would be lost are refused before TensorFlow has them."""
+    numbers, labels = np.ma.masked_equal(np.arange(8.0), 3), np.arange(8)
+    for images in (numbers, labels.astype(str), labels[1:]):
+        refusal("arrays", lambda images=images: names["dataset_of"](images, labels))
+
+
 SIZES = {
     "examples": st.integers(1, 90),
     "rows": st.integers(1, 9),
@@ -94,7 +108,7 @@ def check_by_index(names) -> None:
 
     @tried(4, **SIZES)
     def check(examples, rows, processes, start):
-        source = [{"row": np.int64(n)} for n in range(examples)]
+        source = Source({"row": np.int64(n)} for n in range(examples))
         together = rows * processes
         make, options = names["source_batches"], {"seed": 3, "start": start, "make": drawn}
         if together > examples:
@@ -207,7 +221,8 @@ BROKEN = [
         "raises InvalidArgumentError",
     ),
     ("check_stored", "enumerate(examples)", "enumerate([*examples][1:])", "other rows|raises"),
-    ("check_by_index", "default_rng((seed, epoch, row))", "default_rng()", "processes differ"),
+    ("check_by_index", "(seed, epoch, row) for", "None for", "processes differ"),
+    ("check_arrays", "as_columns((images, labels))", "(images, labels), 0", "goes through"),
     (
         "check_folder",
         "upright(file)  # raises ValueError, with its name",

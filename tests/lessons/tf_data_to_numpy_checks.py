@@ -96,6 +96,13 @@ def check_batches(names) -> None:
     refusal("start=-1", lambda: batches(numbers, 8, start=-1))
 
 
+def check_arrays(names) -> None:
+    """Arrays whose mask, names or lengths would be lost are refused before TensorFlow has them."""
+    numbers, labels = np.ma.masked_equal(np.arange(8.0), 3), np.arange(8)
+    for images in (numbers, labels.astype(str), labels[1:]):
+        refusal("arrays", lambda images=images: names["dataset_of"](images, labels))
+
+
 def check_inputs(names) -> None:
     """Bounds of any kind are taken, and bad arguments get one ValueError."""
     tf, dataset = names["tf"], names["tf"].data.Dataset
@@ -290,5 +297,6 @@ BROKEN = [
     ("check_fixed_lengths", 'padded_shapes={"tokens": [None], "mask": [None]},', "", "batches of"),
     ("check_batches", "max(start - number * steps, 0)", "0", "another start"),
     ("check_batches", "default_rng((seed, number))", "default_rng(seed)", "one order"),
+    ("check_arrays", "as_columns((images, labels))", "(images, labels), 0", "goes through"),
     ("check_inputs", "start < 0", "False", "start=-1: goes through"),
 ]
