@@ -216,7 +216,7 @@ BROKEN = [
     ),
     (
         "check_refusals",
-        "raise ValueError(cause_of(error)) from error",
+        "raise ValueError(cause) from error",
         "raise",
         "raises InvalidArgumentError",
     ),
