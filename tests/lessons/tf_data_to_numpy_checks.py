@@ -84,6 +84,20 @@ def check_batches(names) -> None:
                 again = batches(examples, 8, seed=2, start=start, buffer=buffer)
                 for found, right in zip(again, run[start:], strict=False):
                     assert np.array_equal(found["row"], right["row"]), f"another start: {start}"
+    reads = []
+
+    def shrinking():
+        reads.append(len(reads))
+        yield from range(15 if reads[1:] else 20)
+
+    spec = names["tf"].TensorSpec((), "int32")
+    changed = dataset.from_generator(shrinking, output_signature=spec)
+    try:
+        list(itertools.islice(batches(changed, 5), 9))
+    except names["tf"].errors.OpError as error:
+        assert "expected to contain 4 elements" in str(error), f"another cause: {error}"
+    else:
+        raise Refused("a shorter epoch goes through.")
     for says, wrong in {
         "repeat": dataset.range(3).repeat(),
         "no dense tensor": dataset.from_tensor_slices(["a", "b", "c"]),
@@ -297,6 +311,12 @@ BROKEN = [
     ("check_fixed_lengths", 'padded_shapes={"tokens": [None], "mask": [None]},', "", "batches of"),
     ("check_batches", "max(start - number * steps, 0)", "0", "another start"),
     ("check_batches", "default_rng((seed, number))", "default_rng(seed)", "one order"),
+    (
+        "check_batches",
+        "full = full.apply(tf.data.experimental.assert_cardinality(steps))",
+        "pass",
+        "a shorter epoch",
+    ),
     ("check_arrays", "as_columns((images, labels))", "(images, labels), 0", "goes through"),
     ("check_inputs", "start < 0", "False", "start=-1: goes through"),
 ]
