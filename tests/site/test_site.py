@@ -278,7 +278,7 @@ def test_the_same_section_of_another_loader_is_one_click_away_but_not_on_paper(o
     assert not line.is_visible()
     tab.emulate_media(media="screen")
     link.click()
-    tab.wait_for_url("**/tensorflow_datasets.html#resume-at-any-step*")
+    tab.wait_for_url("**/tensorflow_datasets.html#stop-it-and-go-on")
 
 
 def test_page_that_is_not_there(browser, address):

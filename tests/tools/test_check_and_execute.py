@@ -70,8 +70,8 @@ def picture(notebook):
     return next(c for c in lessons.code_cells(notebook) if c.metadata.get("mystnb"))
 
 
-SPOILED = "tensorflow_datasets"
-BELOW_A_PROOF = "## Make it fast"  # one that defines `records`
+SPOILED = "tensorflow_datasets_in_depth"
+BELOW_A_PROOF = "## Read by index, without TensorFlow"  # one that defines `records`
 ADDED = {  # to the lesson, and what check says then
     "It simply works.": "“simply”, which says nothing",
     "A " + "very " * 40 + "long one.": "a sentence of 43 words (“A very very very very very …”)",
@@ -199,7 +199,7 @@ def test_fix_writes_what_follows_from_something_else(repository, python):
 
 def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     before = lessons.read_notebook(SPOILED)
-    edit_md(SPOILED, "## The short answer", "A new sentence.\n\n## The short answer")
+    edit_md(SPOILED, BELOW_A_PROOF, f"A new sentence.\n\n{BELOW_A_PROOF}")
     edit_md(SPOILED, "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
     edit_md("pytorch_dataloader", "## Stop it", code("1") + "\n## Stop it")
     code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
@@ -220,7 +220,7 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
 
 
 def test_fix_carries_nothing_below_an_output_that_is_not_its_own(repository):
-    edit_md(SPOILED, "## The short answer", "A new sentence.\n\n## The short answer")
+    edit_md(SPOILED, BELOW_A_PROOF, f"A new sentence.\n\n{BELOW_A_PROOF}")
     edit_notebook(SPOILED, lambda nb: first(nb).metadata.update(stamp="another"))
     assert not check.carry(SPOILED)
 

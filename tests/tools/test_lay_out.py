@@ -58,7 +58,7 @@ def test_every_library_reads_these_images_by_its_own_call(data, python):
 
 def test_the_lessons_digest_is_that_of_the_embedded_files():
     expected = digest(*lay_out.read_split("train"))
-    source = lessons.md_path("tensorflow_datasets").read_text()
+    source = lessons.md_path("tensorflow_datasets_in_depth").read_text()
     [start] = re.findall(r'digest\.startswith\("(\w{48,})"\)', source)  # what fits into a line
     assert expected.startswith(start)
 

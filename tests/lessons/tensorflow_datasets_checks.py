@@ -1,0 +1,242 @@
+"""What a reader copies from the TFDS lesson and its depth, on datasets that they do not have.
+
+It runs in a process of its own: TensorFlow and PyTorch do not share one in every order.
+"""
+
+import itertools
+import tempfile
+from pathlib import Path
+
+import jax
+import numpy as np
+from copied_cells import refusal
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+from PIL import Image
+
+
+def same(one, other) -> bool:
+    return jax.tree.all(jax.tree.map(np.array_equal, one, other))
+
+
+def check_any_split(names) -> None:
+    """A dict, a pair, what was filtered or mapped: its rows, as the seed and the step give them."""
+    dataset = names["tf"].data.Dataset
+    images, rows = np.arange(90 * 6).astype(np.uint8).reshape(90, 2, 3), np.arange(90)
+    whole = dataset.from_tensor_slices({"image": images, "more": {"row": rows}})
+    for kind, split, left in (
+        ("whole", whole, rows),
+        ("filtered", whole.filter(lambda x: x["more"]["row"] % 3 > 0), rows[rows % 3 > 0]),
+        ("a part", whole.skip(7).take(40), rows[7:47]),
+        ("cached", whole.cache(), rows),
+    ):
+        arrays = {"image": images[left], "more": {"row": left}}
+        for batch_size in (1, 7):
+            order = names["Batches"](arrays, batch_size, seed=4)
+            stream = names["batches"](split, batch_size, seed=4, start=3)
+            found = [*itertools.islice(stream, 57)]
+            for step, batch in enumerate(found, 3):
+                assert same(batch, order[step]), f"{kind}: other rows"
+                assert batch["more"]["row"].dtype == np.int32, f"{kind}: another dtype"
+
+
+def check_refusals(names) -> None:
+    """What cannot work raises a sentence when it is called, with the name of what is wrong."""
+    tf, batches = names["tf"], names["batches"]
+    dataset = tf.data.Dataset
+    for says, split in (
+        ("example['text'] is no dense", dataset.from_tensor_slices({"text": ["a", "b"]})),
+        ("example[1] is no dense", dataset.from_tensors((1, tf.ragged.constant([[1], [2, 3]])))),
+        ("example['id']: whole numbers", dataset.from_tensors({"id": np.int64(2**40)})),
+        ("one split that ends", dataset.range(3).repeat()),
+        ("one split that ends", {"train": dataset.range(3)}),
+        ("different shapes", dataset.range(3).map(tf.range)),
+        ("empty", dataset.range(0)),
+    ):
+        said = refusal(says, lambda split=split: batches(split, 1))
+        assert says in said, f"the cause is not said: {said}"
+    refusal("four of three", lambda: batches(dataset.range(3), 4))
+    refusal("none", lambda: batches(dataset.range(3), 0))
+    refusal("start=-1", lambda: batches(dataset.range(3), 1, start=-1))
+
+
+def check_stored(names) -> None:
+    """Examples of any features come back, each once, also by index, and a version stays."""
+    features = {"x": names["tfds"].features.Tensor(shape=(2,), dtype=np.float32), "row": np.int64}
+    examples = [{"x": np.float32([n, -n]), "row": n} for n in range(23)]
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("tfrecord", "array_record"):
+            given = f"own_{kind}", "1.0.0", features, iter(examples), folder
+            builder = names["stored"](*given, file_format=kind)
+            if kind == "tfrecord":
+                found = names["whole"](builder.as_dataset(split="train"))
+            else:
+                found = names["source_batches"](builder.as_data_source("train"), 23)
+                found = next(found)
+            order = np.argsort(found["row"])
+            assert np.array_equal(found["row"][order], range(23)), f"{kind}: other rows"
+            assert np.array_equal(found["x"][order, 0], range(23)), f"{kind}: rows are mixed up"
+        other = features | {"row": np.uint8}
+        again = names["stored"]("own_tfrecord", "1.0.0", other, iter(examples), folder)
+        assert again.info.features["row"].np_dtype == np.int64, "read as it was not written"
+
+
+class Source(list):
+    """A data source of TFDS, as far as it is read."""
+
+    def __getitems__(self, rows):
+        return [self[row] for row in rows]
+
+
+def check_arrays(names) -> None:
+    """Arrays whose mask, names or lengths would be lost are refused before TensorFlow has them."""
+    numbers, labels = np.ma.masked_equal(np.arange(8.0), 3), np.arange(8)
+    for images in (numbers, labels.astype(str), labels[1:]):
+        refusal("arrays", lambda images=images: names["dataset_of"](images, labels))
+
+
+SIZES = {
+    "examples": st.integers(1, 90),
+    "rows": st.integers(1, 9),
+    "processes": st.integers(1, 4),
+    "start": st.integers(0, 200),
+}
+
+
+def check_by_index(names) -> None:
+    """A source goes by the step on any number of processes, and random numbers by the row."""
+
+    def drawn(example, random):
+        return example["row"], random.integers(2**31)
+
+    @tried(4, **SIZES)
+    def check(examples, rows, processes, start):
+        source = Source({"row": np.int64(n)} for n in range(examples))
+        together = rows * processes
+        make, options = names["source_batches"], {"seed": 3, "start": start, "make": drawn}
+        if together > examples:
+            refusal("too few", lambda: make(source, rows, processes=processes))
+            return
+        stream = [*itertools.islice(make(source, together, **options), 5)]
+        parts = [
+            itertools.islice(make(source, rows, process=p, processes=processes, **options), 5)
+            for p in range(processes)
+        ]
+        joined = [
+            tuple(map(np.concatenate, zip(*split, strict=True)))
+            for split in zip(*parts, strict=True)
+        ]
+        assert same(joined, stream), "processes differ from one"
+        order = names["Batches"](np.arange(examples), together, seed=3)
+        for step, (found, _) in enumerate(stream, start):
+            assert np.array_equal(found, order[step]), "other rows"
+
+    check()
+
+
+def check_folder(names) -> None:
+    """A photograph that cannot be decoded is named before the dataset is there; others come."""
+    make = names["dataset_of_folder"]
+    with tempfile.TemporaryDirectory() as folder:
+        (file := Path(folder, "photographs", "cat", "one.PNG")).parent.mkdir(parents=True)
+        Path(folder, "photographs", "ant").mkdir()
+        given = file.parent.parent, "own_folder"
+        refusal("nothing", lambda: make(*given, "1.0.0", folder))
+        file.write_text("no photograph")
+        said = refusal("text", lambda: make(*given, "1.0.0", folder))
+        assert "one.PNG" in said, f"the file is not named: {said}"
+        Image.new("L", (80, 64), 99).save(file)
+        skip = {"image": names["tfds"].decode.SkipDecoding()}
+        source = make(*given, "1.0.1", folder).as_data_source(split="train", decoders=skip)
+        [[image], [label]] = next(names["source_batches"](source, 1, make=names["random_square"]))
+        assert (image == 99).all() and image.shape == (32, 32, 3), "other pixels"
+        assert label == 1, "the empty class lost its number"
+        file.parent.with_name("bee").mkdir()
+        said = refusal("another class", lambda: make(*given, "1.0.1", folder))
+        assert "has the classes" in said, f"the cause is not said: {said}"
+
+
+def check_squares(names) -> None:
+    """`square` turns what lies, and `whole` names what cannot be decoded."""
+    tf, tfds = names["tf"], names["tfds"]
+    with tempfile.TemporaryDirectory() as folder:
+        (file := Path(folder, "train", "cat", "one.jpg")).parent.mkdir(parents=True)
+        exif = Image.Exif()
+        exif[0x0112] = 6  # the camera was held upright
+        halves = np.zeros((64, 64, 3), np.uint8)
+        halves[:32] = 255  # of the picture as it is stored: the right half when it is turned
+        Image.fromarray(halves).save(file, exif=exif, quality=95)
+        skip = {"image": tfds.decode.SkipDecoding()}
+
+        def read():
+            split = tfds.ImageFolder(folder).as_dataset(split="train", decoders=skip)
+            return names["whole"](split.map(names["square"], tf.data.AUTOTUNE))
+
+        [image], _ = read()
+        assert image[:, 20:].mean() - image[:, :12].mean() > 150, "it lies on its side"
+        file.write_text("no photograph")
+        said = refusal("text", read)
+        assert "one.jpg" in said, f"the file is not named: {said}"
+
+
+def check_disk_batches(names) -> None:
+    """Whatever the names of its columns: each example once an epoch, and an exact start."""
+    from tfds_disk import disk_batches
+
+    shape = names["tfds"].features.Image(shape=(2, 2, 3), encoding_format="png")
+    features = {"picture": shape, "number": np.int64}
+    examples = [{"picture": np.full((2, 2, 3), n, np.uint8), "number": n} for n in range(41)]
+    with tempfile.TemporaryDirectory() as folder:
+        builder = names["stored"]("own_disk", "1.0.0", features, examples, folder)
+        columns = {"image": "picture", "label": "number"}
+        run = [*itertools.islice(disk_batches(builder, 5, 1, 9, **columns), 24)]
+        numbers = np.concatenate([labels for _, labels in run]).reshape(3, 40)
+        assert all(len(np.unique(epoch)) == 40 for epoch in numbers), "rows twice"
+        assert not np.array_equal(numbers[0], numbers[1]), "one order"
+        for images, labels in run:
+            assert (images == labels[:, None, None, None]).all(), "mixed up"
+        for start in (3, 8, 13):
+            resumed = disk_batches(builder, 5, 1, 9, start, **columns)
+            assert same([*itertools.islice(resumed, 3)], run[start : start + 3]), "another start"
+        part = disk_batches(builder, 5, 1, 9, process=1, processes=2, split="train[:21]", **columns)
+        assert len(np.unique([labels for _, labels in itertools.islice(part, 2)])) == 10, "a part"
+        refusal("42 of 41", lambda: disk_batches(builder, 42, 1, 9, **columns))
+        refusal("none", lambda: disk_batches(builder, 0, 1, 9, **columns))
+        refusal("start", lambda: disk_batches(builder, 5, 1, 9, -1, **columns))
+
+
+# The check, what a cell says, what is put in its place, what the check says then.
+BROKEN = [
+    ("check_any_split", "itertools.count(start)", "itertools.count()", "other rows"),
+    (
+        "check_any_split",
+        "Batches(whole(dataset), batch_size, seed)",
+        "Batches(whole(dataset), batch_size)",
+        "other rows",
+    ),
+    (
+        "check_refusals",
+        "refuse_what_is_no_number(dataset)\n    try",
+        "try",
+        "not said|raises|goes through",
+    ),
+    (
+        "check_refusals",
+        "raise ValueError(cause) from error",
+        "raise",
+        "raises InvalidArgumentError",
+    ),
+    ("check_stored", "enumerate(examples)", "enumerate([*examples][1:])", "other rows|raises"),
+    ("check_stored", "tfds.builder_from_directory(builder.data_dir)", "builder", "not written"),
+    ("check_folder", ".names) != classes", ".names) == 0", "goes through"),
+    ("check_by_index", "(seed, epoch, row) for", "None for", "processes differ"),
+    ("check_arrays", "as_columns((images, labels))", "(images, labels), 0", "goes through"),
+    (
+        "check_folder",
+        "upright(file)  # raises ValueError, with its name",
+        "pass",
+        "goes through|raises|not named",
+    ),
+    ("check_squares", "ImageOps.exif_transpose(opened)", "opened", "lies on its side"),
+    ("check_disk_batches", "stream.skip(done * batch_size)", "stream.skip(0)", "another start"),
+]
