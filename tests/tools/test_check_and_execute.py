@@ -75,7 +75,7 @@ BELOW_A_PROOF = "## Read by index, without TensorFlow"  # one that defines `reco
 ADDED = {  # to the lesson, and what check says then
     "It simply works.": "“simply”, which says nothing",
     "A " + "very " * 40 + "long one.": "a sentence of 43 words (“A very very very very very …”)",
-    "It takes 3 minutes to read.": "says “3”, and it is “25”",  # with these words it is
+    "It takes 3 minutes to read.": "says “3”, and it is “20”",  # with these words it is
     "# Another title": "exactly one title",
     ":::{note}\nx\n:::": "uses MyST syntax",
     code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",

@@ -27,7 +27,7 @@ def test_a_section_names_those_of_the_other_loaders_and_not_itself():
     said = navigation.others("pytorch_dataloader_in_depth", anchor)
     assert said.startswith("{.also}\nAlso with: [Grain<span")
     assert "grain_in_depth.ipynb#stay-ahead-of-the-device" in said and "pytorch" not in said
-    assert said.count(": One batch ahead</span>") == 4
+    assert said.count(": One batch ahead</span>") == 3
     of_grain = navigation.others("grain_in_depth", "stay-ahead-of-the-device")
     assert f"pytorch_dataloader_in_depth.ipynb#{anchor}" in of_grain and "grain" not in of_grain
     assert navigation.others("pytorch_dataloader", anchor) == ""
