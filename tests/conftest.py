@@ -47,7 +47,7 @@ def workshop(repository, data) -> Path:
 def python():
     """Run this Python with the arguments; give back the finished process, its output as text."""
 
-    def run(*arguments, cwd=None, env=None):
+    def run(*arguments, cwd=None, env=None, timeout=TIMEOUT_S):
         command = [sys.executable, *map(str, arguments)]
         environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
         environment |= env or {}
@@ -58,7 +58,7 @@ def python():
             capture_output=True,
             text=True,
             check=False,
-            timeout=TIMEOUT_S,
+            timeout=timeout,
         )
 
     return run

@@ -186,7 +186,8 @@ def test_lesson_without_pipeline_is_named(python):
 
 def test_quick_run_measures_everything_and_writes_nothing(python):
     before = {path: path.read_bytes() for path in stored.FOLDER.iterdir()}
-    done = python(lessons.ROOT / "benchmarks" / "bench.py", "--quick", "pytorch_dataloader")
+    bench = lessons.ROOT / "benchmarks" / "bench.py"
+    done = python(bench, "--quick", "pytorch_dataloader", timeout=1_800)  # beside other tests
     assert done.returncode == 0, done.stderr
     for words in (
         "NumPy gather",
