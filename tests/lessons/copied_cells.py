@@ -11,6 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 import hypothesis_cases
+import numpy as np
 import pytest
 
 from benchmarks import contract
@@ -108,6 +109,20 @@ def refusal(said, call, kind=ValueError) -> str:
     if "\n" in message:
         raise Refused(f"{said}: says more than a sentence: {message}")
     return message
+
+
+def same(one, other) -> bool:
+    """Whether two pytrees have equal arrays."""
+    import jax  # most tests beside the checks need none of it
+
+    return jax.tree.all(jax.tree.map(np.array_equal, one, other))
+
+
+def refuses_lost_arrays(names) -> None:
+    """Arrays whose mask, names or lengths would be lost are refused before TensorFlow has them."""
+    numbers, labels = np.ma.masked_equal(np.arange(8.0), 3), np.arange(8)
+    for images in (numbers, labels.astype(str), labels[1:]):
+        refusal("arrays", lambda images=images: names["dataset_of"](images, labels))
 
 
 def checks_of(module: types.ModuleType) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import torch
-from copied_cells import refusal
+from copied_cells import refusal, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
@@ -23,10 +23,6 @@ Pair = collections.namedtuple("Pair", ["image", "label"])
 class Stream(IterableDataset):
     def __iter__(self):
         return iter(range(9))
-
-
-def same(one, other) -> bool:
-    return jax.tree.all(jax.tree.map(np.array_equal, one, other))
 
 
 def check_any_dataset(names) -> None:

@@ -10,7 +10,7 @@ import itertools
 import hypothesis
 import hypothesis_cases
 import numpy as np
-from copied_cells import refusal
+from copied_cells import refusal, refuses_lost_arrays
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
@@ -110,11 +110,7 @@ def check_batches(names) -> None:
     refusal("start=-1", lambda: batches(numbers, 8, start=-1))
 
 
-def check_arrays(names) -> None:
-    """Arrays whose mask, names or lengths would be lost are refused before TensorFlow has them."""
-    numbers, labels = np.ma.masked_equal(np.arange(8.0), 3), np.arange(8)
-    for images in (numbers, labels.astype(str), labels[1:]):
-        refusal("arrays", lambda images=images: names["dataset_of"](images, labels))
+check_arrays = refuses_lost_arrays
 
 
 def check_inputs(names) -> None:
