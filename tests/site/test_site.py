@@ -22,20 +22,35 @@ GRAIN, TORCH = "notebooks/grain.html", "notebooks/pytorch_dataloader.html"
 IN_DEPTH = "notebooks/pytorch_dataloader_in_depth.html"
 HEAVIEST = 1_500_000  # bytes of all that a page asks for
 FIT_A_PHONE = 3  # columns of a table
+SHOWN = {("desktop", "light"), ("phone", "dark")}  # pictures for people to look at; each takes 2 s
 PAPER = {"width": 718, "height": 1046}  # A4 between the margins of a browser
 # Without preload axe asks for no style sheets of its own.
 AXE = {"resultTypes": ["violations"], "preload": False}
 STRUCTURE = AXE | {"rules": {"color-contrast": {"enabled": False}}}
 CONTRAST = AXE | {"runOnly": ["color-contrast"]}
-# Axe looks at the contrast of each word, 10 s for the code of a lesson. One word of each colour
-# is enough.
-MARK_A_WORD_OF_EACH_KIND = """
-    const kinds = new Set();
-    for (const word of document.querySelectorAll(".highlight span[class]")) {
-        if (!kinds.has(word.className)) { word.dataset.sample = ""; kinds.add(word.className); }
+# Axe looks at the contrast of each word, which takes it 5 to 10 s. One of each kind is enough: the
+# same colour and weight, nearly the same size, and the same colours below it.
+MARK_A_TEXT_OF_EACH_KIND = """
+    const kinds = new Set(), below = new Map(), clear = "rgba(0, 0, 0, 0) none 1";
+    const ground = e => {
+        if (!e) return "";
+        if (!below.has(e)) {
+            const {backgroundColor, backgroundImage, opacity} = getComputedStyle(e);
+            const own = `${backgroundColor} ${backgroundImage} ${opacity}`;
+            const all = own == clear ? "" : own;
+            below.set(e, `${all} ${own.startsWith("rgb(") ? "" : ground(e.parentElement)}`);
+        }
+        return below.get(e);
+    };
+    for (const e of document.body.querySelectorAll("*")) {
+        const text = [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim());
+        if (!text || !e.checkVisibility({visibilityProperty: true})) continue;
+        const {color, fontSize, fontWeight} = getComputedStyle(e);
+        const kind = [color, Math.round(parseFloat(fontSize)), fontWeight, ground(e)].join();
+        if (!kinds.has(kind)) { kinds.add(kind); e.dataset.sample = ""; }
     }
 """
-WITH_SAMPLES = {"include": [["html"], ["[data-sample]"]], "exclude": [[".highlight"]]}
+SAMPLES = {"include": [["[data-sample]"]]}
 
 each_theme = pytest.mark.parametrize("theme", ["light", "dark"])
 each_width = pytest.mark.parametrize("width", WIDTHS)
@@ -68,21 +83,26 @@ def links(page: str) -> list[str]:
 
 
 @each_theme
-@each_width
 @each_page
-def test_page(open_page, page, width, theme):
-    tab = open_page(page, width, theme)
+def test_page(open_page, page, theme):
+    """Its pictures and widths; its colours and structure with both sidebars and with none."""
+    tab, name = open_page(page, theme=theme), page.removesuffix(".html").replace("/", "-")
     SCREENSHOTS.mkdir(exist_ok=True)
-    name = page.removesuffix(".html").replace("/", "-")
-    tab.screenshot(path=SCREENSHOTS / f"{name}-{width}-{theme}.jpg", full_page=True, quality=80)
-
     assert tab.evaluate("document.documentElement.dataset.theme") == theme
-    assert tab.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]
     assert not tab.locator("img:not([alt]), img[alt='']").count(), "a picture without alt text"
-    tab.evaluate(MARK_A_WORD_OF_EACH_KIND)
-    faults = Axe().run(tab, context=WITH_SAMPLES, options=CONTRAST).response["violations"]
-    if theme == "light":  # the structure is the same in both
-        faults += Axe().run(tab, options=STRUCTURE).response["violations"]
+    faults = []
+    for width, pixels in WIDTHS.items():
+        tab.set_viewport_size({"width": pixels, "height": 900})
+        if (width, theme) in SHOWN:
+            shown = SCREENSHOTS / f"{name}-{width}-{theme}.jpg"
+            tab.screenshot(path=shown, full_page=True, quality=80)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= pixels
+        if width == "tablet":  # which has nothing that neither of the others has
+            continue
+        tab.evaluate(MARK_A_TEXT_OF_EACH_KIND)
+        faults += Axe().run(tab, context=SAMPLES, options=CONTRAST).response["violations"]
+        if theme == "light":  # the structure is the same in both
+            faults += Axe().run(tab, options=STRUCTURE).response["violations"]
     assert [f"{fault['id']}: {fault['nodes'][0]['html'][:300]}" for fault in faults] == []
 
 

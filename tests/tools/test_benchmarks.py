@@ -184,6 +184,7 @@ def test_lesson_without_pipeline_is_named(python):
     assert "no pipeline in dlpack_zero_copy: choose grain, " in done.stderr
 
 
+@pytest.mark.weekly
 def test_quick_run_measures_everything_and_writes_nothing(python):
     before = {path: path.read_bytes() for path in stored.FOLDER.iterdir()}
     bench = lessons.ROOT / "benchmarks" / "bench.py"
