@@ -44,10 +44,7 @@ UV = (sys.executable, "-m", "uv", "--quiet")
 GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same"
 KNOWN: dict[str, dict[str, str]] = {
     "start_here": {"import itertools": GRAIN_WARNS},
-    "decode_photographs": {
-        "import absl.flags": GRAIN_WARNS,
-        "part = functools.partial": GRAIN_WARNS,
-    },
+    "decode_photographs_in_depth": {"import grain": GRAIN_WARNS},
     "grain": {
         "import absl.flags": GRAIN_WARNS,
         'photographs = ImageFolder("data/torch_photographs")': GRAIN_WARNS,

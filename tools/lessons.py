@@ -39,6 +39,7 @@ TAGS = {
     "files-pipeline",
     "copy",
     "resident-epoch",
+    "gain",
     "trained",
     RESULTS_TAG,
     "proof",

@@ -20,9 +20,9 @@ from obstore.store import S3Store
 from benchmarks import lesson
 from tools import lessons
 
-LESSON = lesson.DECODER  # has all of them
-SHARED = ("shared-listing", "shared-rows")
-MODULES = ("photo_windows", "photo_crops", "fast_crops")
+LESSON = lesson.DECODER  # has the order and the decoder
+SHARED = ((LESSON, "shared-rows"), ("remote_workers", "shared-listing"))
+MODULES = ("photo_windows", "photo_crops")
 
 
 def cells(lesson_name: str, *tags: str) -> list[str]:
@@ -31,7 +31,7 @@ def cells(lesson_name: str, *tags: str) -> list[str]:
 
 
 names = {"itertools": itertools, "np": np, "Path": Path}
-for source in cells(LESSON, *SHARED):
+for source in itertools.chain.from_iterable(itertools.starmap(cells, SHARED)):
     exec(source, names)
 shuffled_rows, photographs_in = names["shuffled_rows"], names["photographs_in"]
 
@@ -41,19 +41,18 @@ with contextlib.chdir(lessons.NOTEBOOKS):  # where the cells write their modules
             lesson.write_module(source)
 if str(lessons.NOTEBOOKS) not in sys.path:
     sys.path.insert(0, str(lessons.NOTEBOOKS))
-from fast_crops import fast_crop  # noqa: E402
-from photo_crops import load  # noqa: E402
+from photo_crops import decode_crop  # noqa: E402
 
 
 def make_photographs() -> None:
     """Make the folder of photographs on which the lessons' streams are timed, where it is not."""
-    [source] = cells("pytorch_dataloader", "shared-photographs")
+    [source] = cells("remote_workers", "shared-photographs")
     exec(source, {"np": np})
 
 
 def crop(file: Path, size: int, key: tuple) -> np.ndarray:
     """The crop of a file that follows from its key, (seed, epoch, row). Raises ValueError."""
-    return load(file, size, key, fast_crop)
+    return crop_bytes(file.read_bytes(), str(file), size, key)
 
 
 def cropped(example: tuple, size: int) -> tuple[np.ndarray, int]:
@@ -65,7 +64,7 @@ def cropped(example: tuple, size: int) -> tuple[np.ndarray, int]:
 def crop_bytes(data: bytes, name: str, size: int, key: tuple) -> np.ndarray:
     """The same crop, of the bytes of a file that lie elsewhere. Raises ValueError."""
     try:
-        return fast_crop(data, size, np.random.default_rng(key))
+        return decode_crop(data, size, np.random.default_rng(key))
     except ValueError as error:
         raise ValueError(f"{name} {error}") from error
 
