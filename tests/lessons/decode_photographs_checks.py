@@ -11,14 +11,14 @@ from PIL import Image
 
 from benchmarks import contract
 
-STRIPES = np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8)
+NOISE = np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8)
 
 
 def folder_from_outside(folder: Path) -> tuple[contract.Photographs, set[str]]:
     """300 files: photographs of many kinds, of which it says what they are, and the bad ones."""
     source = contract.flat_photographs(folder, 296)
     good = [path for path in folder.glob("*/*.jpg") if not path.name.startswith(".")]
-    jpeg = contract.encoded(Image.fromarray(STRIPES), "JPEG")
+    jpeg = contract.encoded(Image.fromarray(NOISE), "JPEG")
     half = len(jpeg) // 2
     garbage = bytes(np.random.default_rng(1).integers(0, 255, half // 2, np.uint8))  # no marker
     bad = {
