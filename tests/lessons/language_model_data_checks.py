@@ -64,7 +64,7 @@ def check_texts(names, texts) -> None:
             refusal("no document", lambda: names["tokenize"](texts, tokenizer, file))
             assert not file.exists(), "what is refused leaves a file behind."
             return
-        counts = names["tokenize"](iter(texts), tokenizer, file)
+        counts = names["tokenize"](lambda: iter(texts), tokenizer, file)
         assert [*Path(folder).iterdir()] == [file], "leaves other files behind."
         tokens = np.load(file)
     right = {"documents": len(full), "tokens": len(tokens), "empty": len(texts) - len(full)}
@@ -172,7 +172,7 @@ def check_files(names) -> None:
     tokenize = names["tokenize"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        refusal("an empty folder", lambda: list(names["documents_in"](folder)))
+        assert not [*names["documents_in"](folder)]
         (folder / "b.txt").write_bytes(b"third\r\n\r\n\r\n \r\n  fourth,\r\nof two lines\r\n")
         (folder / "a.txt").write_bytes("first €\n\t\n\nsecond".encode())
         (folder / "empty.txt").write_bytes(b"")
@@ -188,7 +188,9 @@ def check_files(names) -> None:
         own = folder / "own.npy"
         for wrong in ({"end": "<eos>"}, {"begin": "<bos>"}, {"lossy": "some"}):
             refusal(wrong, lambda w=wrong: tokenize(found, trained, own, **w))
-        refusal("one str", lambda: tokenize("first", trained, own))
+        for wrong in ("first", iter(["first"]), {"text": ["first"]}, (t for t in ["first"])):
+            message = refusal(wrong, lambda w=wrong: tokenize(w, trained, own))
+            assert message.startswith("a list is needed, or a function, not a "), message
         for number, bad in enumerate([None, b"first", 7]):
             texts = [*["fine"] * (70 * number), bad]
             message = refusal(bad, lambda t=texts: tokenize(t, trained, own))
@@ -244,7 +246,7 @@ def check_tokenizers(names) -> None:
         assert counts["skipped"] == 1 and np.load(own).tolist() == [0, 1, 0], counts
         own.write_bytes(own.read_bytes()[:-1])
         refusal("a file that was cut", lambda: np.load(own, mmap_mode="r"))
-    for bad in ([5], [0], [], [0, 5, 2, 0, 5], [1, 5, 5, 2, 7], [0, 5, 0, 2, 5, 5]):
+    for bad in ([5], [0], [], [0, 5, 2, 0, 5], [1, 7, 7, 1, 7], [0, 5, 0, 2, 5, 5]):
         refusal(bad, lambda b=bad: names["PackedRows"](np.array(b, np.uint16), 4))
 
 
@@ -254,6 +256,7 @@ def check_restart(names) -> None:
     wanted = "def tokenize(", "def tokenize_files(", "def documents_of("
     source = "\n".join(cell.source for cell in cells if any(w in cell.source for w in wanted))
     program = f"""
+import functools
 import time
 import numpy as np
 {source}
@@ -284,7 +287,10 @@ tokenize_files(["first", "second", "third"], slowly, tokenizer, sys.argv[2])
         tokenizer = Tokenizer.from_file(f"{name}/tokenizer.json")
         read = {"first": "other text", "second": "a text", "third": "a text"}
         found = names["tokenize_files"](read, lambda f: [read[f]], tokenizer, folder)
-        assert len(found) == 3 and (folder / "first.npy").stat().st_mtime_ns == before
+        assert [count is None for count in found.values()] == [True, False, False]
+        assert (folder / "first.npy").stat().st_mtime_ns == before, "a whole file is written again."
+        same = ["a/x.txt", "b/x.txt"]
+        refusal(same, lambda: names["tokenize_files"](same, lambda _: ["a"], tokenizer, folder))
         rows = names["one_of_many"](found, 4)
         parts = [len(names["PackedRows"](np.load(file), 4)) for file in found]
         assert len(rows) == sum(parts), f"{len(rows)} rows of {parts}."
@@ -505,12 +511,12 @@ def check_budget(names, lengths, widths, seed) -> None:
 
 def check_mixture(names) -> None:
     """Shares are at most a row off, at any step, and wrong weights are refused."""
-    weights = {"a": 0.55, "b": 0.3, "c": 0.15}
+    weights = {"a": 11, "b": 6, "c": 3}
     sources = {name: np.arange(20) + 100 * at for at, name in enumerate(weights)}
     batches = names["mixed_batches"](sources, weights, 5)
     rows = np.concatenate([batches[step] for step in range(200)])
     share = np.cumsum((rows // 100)[:, None] == np.arange(3), axis=0)
-    off = np.abs(share - np.arange(1, 1001)[:, None] * [*weights.values()]).max()
+    off = np.abs(share - np.arange(1, 1001)[:, None] * np.divide([*weights.values()], 20)).max()
     assert off <= 1, f"a source is {off} rows off."
     for at, name in enumerate(weights):
         own = rows[rows // 100 == at][:20]
@@ -519,8 +525,21 @@ def check_mixture(names) -> None:
     both = names["mixed_batches"](sources, weights, 10)
     joined = np.stack([half[7] for half in halves], axis=1).ravel()
     assert np.array_equal(joined, both[7]), "two processes have other rows than one."
-    for wrong in ({"a": 1}, {"a": 1, "b": 1, "d": 1}, {"a": 1, "b": -1, "c": 1}):
+    for wrong in (
+        *(
+            {"a": 1},
+            {"a": 1, "b": 1, "d": 1},
+            {"a": 1, "b": -1, "c": 1},
+            {"a": 0.5, "b": 1, "c": 1},
+        ),
+        weights | {"d": 1},
+    ):
         refusal(wrong, lambda w=wrong: names["mixed_batches"](sources, w, 5))
+    refusal("process 2", lambda: names["mixed_batches"](sources, weights, 5, 0, 2, 2))
+    equal = {name: np.arange(50) for name in weights}
+    rows = names["mixed_batches"](equal, dict.fromkeys(weights, 1), 3)
+    same = np.mean([len(set(rows[step].tolist())) == 1 for step in range(50)])
+    assert same < 0.5, "sources of one length have one order."
     turned = dict(reversed(weights.items()))
     again = names["mixed_batches"](sources, turned, 5)[3]
     assert np.array_equal(again, batches[3]), "the order of the weights changes their sources."
@@ -553,7 +572,7 @@ def check_divided(names, lengths, length) -> None:
 
 def check_dialogues(names) -> None:
     """Only answers count, with the token that ends them; a user's words are no role."""
-    from tokenizers import ByteLevelBPETokenizer
+    from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
     marks = ["<|end|>", "<|user|>", "<|assistant|>"]
     tokenizer = ByteLevelBPETokenizer()
@@ -564,7 +583,18 @@ def check_dialogues(names) -> None:
         [(assistant, "three"), (user, "thanks")],
         [(user, "nothing")],
     ]
-    tokens = names["dialogue_tokens"](chats, tokenizer)
+    roles = (user, assistant)
+    tokens = names["dialogue_tokens"](chats, tokenizer, roles)
+    spoiled = Tokenizer.from_str(tokenizer.to_str())
+    spoiled.enable_truncation(2)
+    spoiled.enable_padding(pad_id=0, pad_token=marks[0])
+    again = names["dialogue_tokens"](chats, spoiled, roles)
+    assert np.array_equal(again, tokens), "padding or truncation of the tokenizer counts."
+    wrong = [("<|system|>", "be kind")], [(user, "one ab")]
+    common = Tokenizer.from_str(tokenizer.to_str())
+    common.add_tokens(["ab"])  # no special one: a text that says so becomes it
+    for dialogue in wrong:
+        refusal(dialogue, lambda d=dialogue: names["dialogue_tokens"]([d], common, (user, "ab")))
     for length in (512, 90):
         rows = names["PackedRows"](tokens, length)
         answers = []
@@ -580,10 +610,10 @@ def check_dialogues(names) -> None:
 def check_held_out(names) -> None:
     """A text's side follows from the text alone, and the share is as asked."""
     texts = [f"text {number}" for number in range(4000)] + ["half \ud83d"]
-    for percent in (0, 1, 10, 100):
+    for percent in (0, 0.25, 1, 10, 100):
         share = np.mean([names["held_out"](text, percent) for text in texts])
-        right = abs(share - percent / 100) < 0.02 and (0 < percent < 100 or share == percent / 100)
-        assert right, f"{share:.1%} are held out, not {percent} %."
+        right = abs(share - percent / 100) < 0.005 + 0.1 * percent / 100
+        assert right, f"{share:.2%} are held out, not {percent} %."
 
 
 @tried(4, lengths=LENGTHS, length=LENGTH, packer=st.booleans())
@@ -663,11 +693,11 @@ def prepare(names) -> None:
 
 
 BROKEN = [
-    ("check_texts", "= True  # a text that says END", "= False  # a text", "end|raises|holds"),
+    ("check_texts", "encode_special_tokens = True", "encode_special_tokens = False", "end|holds"),
     ("check_texts", 'counts["empty"] += 1', "pass", "the counts are"),
     ("check_any_tokenizer", "if shared else [first, *ids, last]", "", "begin or end|raises|other"),
     ("check_any_tokenizer", 'errors="replace").decode() for', '"utf-8").decode() for', "raises"),
-    ("check_files", r'r"\r?\n(?:[ \t]*\r?\n)+"', r'r"\n\n"', "the documents of a folder"),
+    ("check_files", r'r"\r?\n(?:[^\S\n]*\n)+"', r'r"\n\n"', "the documents of a folder"),
     (
         "check_tokenizers",
         "    tokenizer.no_padding()\n",
@@ -720,7 +750,12 @@ BROKEN = [
         'of_width = np.searchsorted(widths, pieces[:, 1], "right").clip(max=len(widths) - 1)',
         "too wide",
     ),
-    ("check_mixture", "[weights[name] for name in sources]", "[*weights.values()]", "order of"),
+    (
+        "check_mixture",
+        "[weights.get(name, 0) for name in sources]",
+        "[*weights.values()]",
+        "order of|goes through",
+    ),
     (
         "check_divided",
         "batch = inputs, targets, segments, at - begins",
@@ -733,7 +768,7 @@ BROKEN = [
         "marks = inputs == answering",
         "what counts is",
     ),
-    ("check_held_out", "% 100 < percent", "% 100 <= percent", "are held out"),
+    ("check_held_out", "/ 2**64 < percent / 100", "% 100 < percent", "are held out"),
     ("check_grain", "own = tokens[at : at + size + 1]", "own = tokens[at : at + size]", "targets"),
     (
         "check_apart",
