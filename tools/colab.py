@@ -59,6 +59,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "image = np.zeros((224, 224, 3), np.uint8)": GRAIN_WARNS,
         "stream = grain.MapDataset.range(8).to_iter_dataset(no_threads)": GRAIN_WARNS,
     },
+    "language_model_data": {"import grain": GRAIN_WARNS},
     "many_devices": {
         'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
             "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"

@@ -3,7 +3,6 @@
 It runs in a process of its own, as the other lessons do.
 """
 
-import contextlib
 import itertools
 import signal
 import subprocess
@@ -488,25 +487,41 @@ def check_windows(names, count, dtype, length, batch_size, processes, seed, star
         assert np.array_equal(np.concatenate(shares), one), f"they do not share batch {start}."
 
 
-@tried(4, lengths=LENGTHS, widths=st.sets(LENGTH, min_size=1, max_size=4), seed=st.integers(0, 9))
+@tried(
+    4,
+    lengths=st.lists(st.integers(1, 12), min_size=60, max_size=80),
+    widths=st.sets(st.sampled_from([2, 4, 8, 16]), min_size=1),
+    seed=st.integers(0, 9),
+)
 def check_budget(names, lengths, widths, seed) -> None:
     """Each piece stands alone in the narrowest row that holds it, once in an epoch."""
     tokens, borders = corpus(lengths)
-    widest = max(widths)
-    with contextlib.suppress(ValueError):  # too few pieces of one width for a batch
-        batches = names["budget_batches"](tokens, widths, widest, seed)
-        right, found = pieces(tokens, borders, widest), Counter()
-        for step in itertools.count():
-            batch = batches[step]
-            rows, width = batch["inputs"].shape
-            assert width in widths and rows == widest // width, f"a batch is {rows, width}."
-            now = pieces_in(rows_in(batch))
-            narrowest = {min(w for w in widths if w >= len(inputs)) for inputs, _ in now}
-            assert narrowest == {width}, "a piece lies in rows that are too wide."
-            found += now
-            if not right - found:
-                break
-            assert step < 60 * len(right), "pieces do not come."
+    right = pieces(tokens, borders, max(widths))
+    narrowest = Counter(
+        min(w for w in widths if w >= len(inputs)) for inputs, _ in right.elements()
+    )
+    if any(count < 16 // width for width, count in narrowest.items()):
+        refusal("few", lambda: names["budget_batches"](tokens, widths, 16, seed))
+        return
+    batches, found = names["budget_batches"](tokens, widths, 16, seed), Counter()
+    for step in range(3 * sum(narrowest.values())):
+        batch = batches[step]
+        rows, width = batch["inputs"].shape
+        assert width in widths and rows == 16 // width, f"a batch is {rows, width}."
+        now = pieces_in(rows_in(batch))
+        least = {min(w for w in widths if w >= len(inputs)) for inputs, _ in now}
+        assert least == {width}, "a piece lies in rows that are too wide."
+        found += now
+        if not right - found:
+            break
+    assert not right - found, f"{(right - found).total()} pieces do not come."
+    if all(count >= 32 // width for width, count in narrowest.items()):
+        halves = [names["budget_batches"](tokens, widths, 32, seed, p, 2) for p in (0, 1)]
+        one = names["budget_batches"](tokens, widths, 32, seed)[3]["inputs"]
+        both = np.stack([half[3]["inputs"] for half in halves], axis=1).reshape(one.shape)
+        assert np.array_equal(both, one), "two processes have other rows than one."
+    message = refusal("17", lambda: names["budget_batches"](tokens, widths, 17, seed))
+    assert "give no batch" in message, message
 
 
 def check_mixture(names) -> None:
