@@ -165,16 +165,22 @@ def tfrecords(names: dict, folder: Path):
 
 
 def parquet_groups(names: dict, folder: Path):
-    """Row groups of Parquet, in lanes, from a folder as from a bucket."""
+    """Row groups of Parquet, some of them mixed, from a folder as from a bucket."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     from obstore.store import LocalStore
 
-    (home := folder / "store").mkdir()
-    rows = np.arange(ROWS).reshape(-1, GROUP)
-    arrays = ({"image": images_of(group), "row": group} for group in rows)
-    names["write_shards"](arrays, LocalStore(home), "rows", SHARD // GROUP)
+    (home := folder / "rows").mkdir()
+    for number, (images, rows) in enumerate(shards()):
+        pixels = pa.FixedSizeListArray.from_arrays(images.ravel(), PATTERN.size)
+        table = pa.table({"image": pixels, "row": rows})
+        pq.write_table(table, home / f"{number:02}.parquet", row_group_size=GROUP)
 
     def stream():
-        return names["batches"](names["Parquet"](LocalStore(home), "rows"), BATCH, 0)
+        source = names["Parquet"](LocalStore(folder), "rows")
+        with contextlib.closing(names["batches"](source, BATCH)) as stream:
+            for batch in stream:
+                yield batch["image"], batch["row"]
 
     return stream
 

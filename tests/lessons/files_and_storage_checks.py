@@ -1,7 +1,9 @@
 """The cells to copy of the lesson on files and object storage, on other data and other stores."""
 
 import contextlib
+import io
 import itertools
+import tarfile
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -357,6 +359,113 @@ def check_seven_shards(names) -> None:
     assert len(np.unique(seen)) == 30 * steps > sum(sizes) - 30, "rows are lost, or come twice."
 
 
+# Sources of the depth ------------------------------------------------------------------------
+
+
+def put_parquet(names, store, path, columns, **options):
+    names["pq"].write_table(names["pa"].table(columns), file := io.BytesIO(), **options)
+    names["obstore"].put(store, path, file.getvalue())
+
+
+def check_parquet(names) -> None:
+    """Seven files of unequal length on three processes; columns, nulls and versions."""
+    pa, Parquet, store = names["pa"], names["Parquet"], memory(names)
+    ends = np.cumsum([0, 90, 1, 400, 17, 233, 50, 8])
+    for first, last in itertools.pairwise(ends):
+        rows = np.arange(first, last)
+        columns = {
+            "row": rows,
+            "vector": pa.FixedSizeListArray.from_arrays(np.repeat(rows, 3).astype("f4"), 3),
+            "list": np.repeat(rows, 2).reshape(-1, 2).tolist(),
+            "holes": pa.array([None] * len(rows), pa.int32()),
+            "image": [{"bytes": b"%d" % row, "path": None} for row in rows],
+        }
+        put_parquet(names, store, f"p/{first:04}.parquet", columns, row_group_size=60)
+    said = refusal("nulls", lambda: Parquet(store, "p"))
+    assert "'holes'" in said and "0000" in said, f"nulls: where is not said: {said}"
+    refusal("nulls in a field", lambda: Parquet(store, "p", ["image"]))
+    source = Parquet(store, "p", ["row", "vector", "list", "image.bytes"])
+    seen = []
+    for process in range(3):
+        for batch in taken(names["batches"], 799 // 30, source, 10, process=process, processes=3):
+            rows = batch["row"]
+            seen.extend(rows.tolist())
+            assert (batch["vector"] == rows[:, None]).all(), "vectors are of other rows."
+            assert batch["list"].shape == (10, 2) and (batch["list"] == rows[:, None]).all()
+            assert [*batch["image"]] == [b"%d" % row for row in rows], "bytes are of other rows."
+    assert len(set(seen)) == len(seen) == 799 // 30 * 30, "rows are lost, or come twice."
+    version = Parquet(store, "p", ["row"]).version
+    assert Parquet(store, "p", ["row"], version).sizes == source.sizes
+    assert Parquet(store, "p", ["list"]).version != version, "other columns have the same version."
+    put_parquet(names, store, "p/9.parquet", {"row": [1]})
+    refusal("other columns", lambda: Parquet(store, "p", ["row"]))
+    names["obstore"].delete(store, "p/9.parquet")
+    put_parquet(names, store, "p/0000.parquet", columns)
+    refusal("a changed file", lambda: Parquet(store, "p", ["row"], version))
+    refusal("no file", lambda: Parquet(store, "z"), FileNotFoundError)
+    names["obstore"].put(store, "bad/a.parquet", b"no parquet at all, but longer than that")
+    assert "bad/a" in refusal("another file", lambda: Parquet(store, "bad"))
+    put_parquet(names, store, "r/a.parquet", {"x": [[1], [2, 3]]})
+    assert "'x'" in refusal("lists of many lengths", lambda: Parquet(store, "r").read(0))
+
+
+def put_tar(names, store, path, members):
+    with tarfile.open(fileobj=(made := io.BytesIO()), mode="w") as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.type = tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+            member.size = len(data or b"")
+            tar.addfile(member, io.BytesIO(data or b""))
+    names["obstore"].put(store, path, made.getvalue())
+
+
+def check_tar(names) -> None:
+    """Files of one key are one example, in whatever order they stand; what lacks one is named."""
+
+    def decode(files):
+        return {"text": np.frombuffer(files["txt"], np.uint8), "row": int(bytes(files["cls"]))}
+
+    store, number = memory(names), itertools.count()
+    for shard, count in enumerate([9, 1, 40, 17, 23, 5, 8]):
+        rows = [next(number) for _ in range(count)]
+        texts = [(f"a/b.c/{row:04}.txt", b"%04d" % row) for row in rows]
+        kinds = [(f"a/b.c/{row:04}.cls", b"%d" % row) for row in rows]
+        order = [kinds + texts, texts[::-1] + kinds, [*itertools.chain(*zip(kinds, texts))]]
+        put_tar(names, store, f"p/{shard}.tar", [("a/", None), ("a/b.c/", None), *order[shard % 3]])
+    assert names["index_tars"](store, "p") == 103, "an example is lost."
+    source, seen = names["Tar"](store, "p", decode, rows=6), []
+    for process in range(3):
+        for batch in taken(names["batches"], 103 // 12, source, 4, process=process, processes=3):
+            texts = [int(bytes(text)) for text in batch["text"]]
+            assert texts == batch["row"].tolist(), "files of two examples are paired."
+            seen.extend(texts)
+    assert len(set(seen)) == len(seen) == 103 // 12 * 12, "rows are lost, or come twice."
+    version = source.version
+    put_tar(names, store, "p/6.tar", [("x.txt", b"0000"), ("x.cls", b"1")])
+    names["index_tars"](store, "p")
+    refusal("a changed tar", lambda: names["Tar"](store, "p", decode, version=version))
+    put_tar(names, store, "half/0.tar", [("1.cls", b"1"), ("1.txt", b""), ("2.txt", b"")])
+    said = refusal("a text without a class", lambda: names["index_tars"](store, "half"))
+    assert "/2" in said and "half/0.tar" in said, f"the example is not named: {said}"
+    refusal("no tar", lambda: names["index_tars"](store, "z"), FileNotFoundError)
+
+
+def check_parts(names) -> None:
+    """A step has the same rows on any number of processes that divides the parts."""
+    source, steps = source_of([70, 3, 200, 41, 9]), 323 // 36
+    found = {}
+    for processes in (1, 2, 3, 4):
+        found[processes] = [set() for _ in range(steps)]
+        for process in range(processes):
+            stream = names["in_parts"](source, 3, 12, process, processes)
+            for step, batch in enumerate(itertools.islice(stream, steps)):
+                assert len(batch["x"]) == 36 // processes, "a process has another number of rows."
+                found[processes][step] |= set(batch["x"].tolist())
+    assert all(of == found[1] for of in found.values()), "other processes have other rows."
+    assert len(set().union(*found[1])) == steps * 36, "a row comes twice."
+    refusal("parts", lambda: next(names["in_parts"](source, 3, 12, 0, 5)))
+
+
 BROKEN = [
     ("check_rows", "yield groups, mixed[skip:]", "yield groups, mixed", "others come"),
     ("check_rows", "part = process * steps", "part = process * (steps - 1)", "a row comes twice"),
@@ -387,4 +496,16 @@ BROKEN = [
     ),
     ("check_inputs", "seed, start, mix - 1) < 0", "seed, mix - 1) < 0", "goes through"),
     ("check_seven_shards", "length - begins, 0", "length - begins, 1", "rows are lost|raises"),
+    ("check_parquet", "statistics.null_count != 0", "False", "nulls: goes through"),
+    ("check_parquet", "if this != schema:", "if False:", "other columns: goes through"),
+    ("check_parquet", "if len(lengths) > 1:", "if False:", "lists of many lengths"),
+    (
+        "check_tar",
+        'setdefault(f"{folder}/{key}"',
+        'setdefault(f"{folder}/{len(examples) // 2}"',
+        ".",
+    ),
+    ("check_tar", "filter(tarfile.TarInfo.isfile, tar)", "tar", "raises|lost"),
+    ("check_tar", "if sorted(example) != suffixes:", "if False:", "without a class"),
+    ("check_parts", "range(process, parts, processes)", "range(parts // processes)", "rows"),
 ]
