@@ -164,21 +164,16 @@ def tfrecords(names: dict, folder: Path):
     return functools.partial(disk_batches, builder, BATCH, 0, BUFFER)
 
 
-def parquet_groups(names: dict, folder: Path):
-    """Row groups of Parquet, some of them mixed, from a folder as from a bucket."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def stored_groups(names: dict, folder: Path):
+    """Groups of rows, some of them mixed, from a folder as from a bucket."""
     from obstore.store import LocalStore
 
-    (home := folder / "rows").mkdir()
-    for number, (images, rows) in enumerate(shards()):
-        pixels = pa.FixedSizeListArray.from_arrays(images.ravel(), PATTERN.size)
-        table = pa.table({"image": pixels, "row": rows})
-        pq.write_table(table, home / f"{number:02}.parquet", row_group_size=GROUP)
+    store = LocalStore(folder)
+    arrays = ({"image": images, "row": rows} for images, rows in shards())
+    names["write_shards"](arrays, store, "rows")
 
     def stream():
-        source = names["Parquet"](LocalStore(folder), "rows")
-        with contextlib.closing(names["batches"](source, BATCH)) as stream:
+        with contextlib.closing(names["batches"](names["Shards"](store, "rows"), BATCH)) as stream:
             for batch in stream:
                 yield batch["image"], batch["row"]
 
@@ -190,5 +185,5 @@ STREAMS = {
     "grain": grain_records,
     "huggingface_datasets": parquet_stream,
     "tensorflow_datasets": tfrecords,
-    "files_and_storage": parquet_groups,
+    "files_and_storage": stored_groups,
 }
