@@ -164,17 +164,18 @@ def tfrecords(names: dict, folder: Path):
     return functools.partial(disk_batches, builder, BATCH, 0, BUFFER)
 
 
-def parquet_groups(names: dict, folder: Path):
-    """Row groups of Parquet, in lanes, from a folder as from a bucket."""
+def stored_groups(names: dict, folder: Path):
+    """Groups of rows, some of them mixed, from a folder as from a bucket."""
     from obstore.store import LocalStore
 
-    (home := folder / "store").mkdir()
-    rows = np.arange(ROWS).reshape(-1, GROUP)
-    arrays = ({"image": images_of(group), "row": group} for group in rows)
-    names["write_shards"](arrays, LocalStore(home), "rows", SHARD // GROUP)
+    store = LocalStore(folder)
+    arrays = ({"image": images, "row": rows} for images, rows in shards())
+    names["write_shards"](arrays, store, "rows")
 
     def stream():
-        return names["batches"](names["Parquet"](LocalStore(home), "rows"), BATCH, 0)
+        with contextlib.closing(names["batches"](names["Shards"](store, "rows"), BATCH)) as stream:
+            for batch in stream:
+                yield batch["image"], batch["row"]
 
     return stream
 
@@ -184,5 +185,5 @@ STREAMS = {
     "grain": grain_records,
     "huggingface_datasets": parquet_stream,
     "tensorflow_datasets": tfrecords,
-    "files_and_storage": parquet_groups,
+    "files_and_storage": stored_groups,
 }

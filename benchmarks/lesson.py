@@ -325,36 +325,39 @@ class Storage(Lesson):
 
     run = PIPELINES | {"copy"}
     keys = ("rows_s", "at_once_rows_s", "one_rows_s")
-    groups, wait = 120, 0.02  # of 1,000 rows of 784 bytes; seconds
+    groups, rows, wait = 24, 5000, 0.02  # groups, of so many rows of 784 bytes; seconds
 
     def check(self) -> None:
         """Write the dataset. Raises Refused unless an epoch of the stream has each row once."""
-        rng = np.random.default_rng(0)
+        rng, rows = np.random.default_rng(0), self.rows
         groups = (
-            {"image": rng.integers(0, 256, (1000, 784), np.uint8), "row": np.arange(1000) + first}
-            for first in range(0, 1000 * self.groups, 1000)
+            {"image": rng.integers(0, 256, (rows, 784), np.uint8), "row": np.arange(rows) + first}
+            for first in range(0, rows * self.groups, rows)
         )
-        self.names["write_shards"](groups, self.names["store"], "benchmark")
-        self.source = self.names["Parquet"](self.names["store"], "benchmark")
-        with contextlib.closing(self.names["batches"](self.source, BATCH, 0)) as stream:
-            steps = 1000 * self.groups // BATCH
-            rows = np.concatenate([rows for _, rows in itertools.islice(stream, steps)])
+        store = self.names["bucket"]  # of the depth: it waits when it is told to
+        self.names["write_shards"](groups, store, "benchmark")
+        self.source = self.names["Shards"](store, "benchmark")
+        with contextlib.closing(self.names["batches"](self.source, BATCH)) as stream:
+            steps = rows * self.groups // BATCH
+            rows = np.concatenate([batch["row"] for batch in itertools.islice(stream, steps)])
         if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
             raise Refused("an epoch from storage has a row twice.")
 
     def speeds(self, seconds: float) -> tuple[float, float, float]:
         """Rows per second with waiting, without, and with waiting for one request after the other.
 
-        What is ready when the clock starts is not counted.
+        They are those of whole epochs, as groups come some at a time, and follow an epoch.
         """
-        found = []
-        one = {"lanes": 1, "ahead": 0}
-        for wait, options in ((self.wait, {}), (0, {}), (self.wait, one)):
-            self.names["server"].tell(wait=wait)
-            stream = self.names["batches"](self.source, BATCH, 0, **options)
+        found, steps, epochs = [], self.rows * self.groups // BATCH, max(round(seconds), 1)
+        for wait, options in ((self.wait, {}), (0, {}), (self.wait, {"mix": 1})):
+            self.names["layer"].tell(wait=wait)
+            stream = self.names["batches"](self.source, BATCH, **options)
             with contextlib.closing(stream):
-                rate(stream, seconds / 2)
-                found.append(rate(stream, seconds))
+                collections.deque(itertools.islice(stream, steps), maxlen=0)
+                start = time.perf_counter()
+                collections.deque(itertools.islice(stream, epochs * steps), maxlen=0)
+                found.append(epochs * steps * BATCH / (time.perf_counter() - start))
+        self.names["layer"].tell(wait=0)
         return tuple(found)
 
 

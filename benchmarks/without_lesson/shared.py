@@ -131,13 +131,14 @@ def in_a_bucket(folder: Path) -> tuple:
     Returns its server, which waits before each answer when it is told to, and the files' URLs. The
     clients of S3 find the server in the environment.
     """
-    setup = cells("files_and_storage", "setup")
+    setup = cells("files_and_storage_in_depth", "setup")
     for source in setup:
         if source.startswith("%%writefile"):
             lesson.write_module(source)
     [source] = [source for source in setup if "class Server:" in source]
-    exec(source, defined := {"json": json, "subprocess": subprocess, "sys": sys})
-    url = defined["server"].url
+    names = {"json": json, "subprocess": subprocess, "sys": sys, "S3Store": S3Store}
+    exec(source, names)
+    url = names["layer"].url
     os.environ |= dict.fromkeys(("AWS_ENDPOINT_URL", "S3_ENDPOINT_URL"), url)
     os.environ |= dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "any")
     os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
@@ -145,4 +146,4 @@ def in_a_bucket(folder: Path) -> tuple:
     files = sorted(folder.iterdir())
     for file in files:
         store.put(f"{ROWS}/{file.name}", file.read_bytes())
-    return defined["server"], [f"{url}/{BUCKET}/{ROWS}/{file.name}" for file in files]
+    return names["layer"], [f"{url}/{BUCKET}/{ROWS}/{file.name}" for file in files]

@@ -3,24 +3,19 @@
 import contextlib
 import io
 import itertools
-import json
 import tarfile
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-import hypothesis
 import numpy as np
-import torch
 from copied_cells import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
-from benchmarks.contract import Refused
-
-DTYPES = ("uint8", "int16", "int32", "int64", "float32", "float64", "bool")
-SHAPES = ((), (1,), (5,), (4, 3), (2, 3, 3))
+DTYPES = ("uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "bool", "complex64")
+SHAPES = ((), (1,), (5,), (0,), (4, 3), (2, 3, 3))
 
 
 # The stream ----------------------------------------------------------------------------------
@@ -29,7 +24,7 @@ SHAPES = ((), (1,), (5,), (4, 3), (2, 3, 3))
 def source_of(sizes):
     """Rows that are their own places."""
     parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    return SimpleNamespace(sizes=sizes, read=lambda number: (parts[number], parts[number] * 2))
+    return SimpleNamespace(sizes=sizes, read=lambda n: {"x": parts[n], "y": parts[n] * 2})
 
 
 def taken(batches, steps, *arguments, **options):
@@ -38,69 +33,77 @@ def taken(batches, steps, *arguments, **options):
 
 
 @tried(
-    sizes=st.lists(st.integers(1, 40) | st.integers(1, 400), min_size=1, max_size=14),
-    lanes=st.sampled_from([1, 2, 4, 6, 8]),
-    rows=st.integers(1, 5),
+    4,
+    sizes=st.lists(st.integers(0, 40) | st.integers(1, 400), min_size=1, max_size=14),
+    batch_size=st.integers(1, 30),
+    processes=st.integers(1, 5),
+    mix=st.integers(1, 9),
     start=st.integers(0, 200),
     seed=st.integers(0, 99),
-    ahead=st.integers(0, 3),
 )
-def check_rows(names, sizes, lanes, rows, start, seed, ahead) -> None:
-    """An epoch has each row once, at any step, on any processes."""
-    batches = names["batches"]
-    source, batch_size = source_of(sizes), rows * lanes
-    options = {"lanes": lanes, "ahead": ahead}
-    if batch_size > sum(sizes):
-        refusal("too few rows", lambda: taken(batches, 1, source, batch_size, seed, **options))
+def check_rows(names, sizes, batch_size, processes, mix, start, seed) -> None:
+    """An epoch has each row once, on any number of processes, and any step can be the first."""
+    batches, source = names["batches"], source_of(sizes)
+    steps = sum(sizes) // (batch_size * processes)
+    options = {"processes": processes, "mix": mix}
+    if not steps:
+        refusal("too few rows", lambda: batches(source, batch_size, seed, **options))
         return
-    steps = sum(sizes) // batch_size
-    whole = taken(batches, 2 * steps + 3, source, batch_size, seed, **options)
-    assert all(np.array_equal(a * 2, b) for a, b in whole), "columns do not belong together."
-    assert {len(a) for a, _ in whole} == {batch_size}, "batches have other sizes."
-    places = np.array([a for a, _ in whole])
-    for epoch in (places[:steps], places[steps : 2 * steps]):
+    streams = [
+        taken(batches, 2 * steps + 3, source, batch_size, seed, process=process, **options)
+        for process in range(processes)
+    ]
+    assert all(len(batch["x"]) == batch_size for stream in streams for batch in stream)
+    places = np.array([[batch["x"] for batch in stream] for stream in streams])
+    twice = np.array([[batch["y"] for batch in stream] for stream in streams])
+    assert np.array_equal(2 * places, twice), "columns do not belong together."
+    for epoch in (places[:, :steps], places[:, steps : 2 * steps]):
         assert len(np.unique(epoch)) == epoch.size, "a row comes twice in an epoch."
-    same = np.array_equal(places[:steps], places[steps : 2 * steps])
-    assert not same or steps <= 3, "two epochs have the same order."
-    if steps * batch_size > 50:
-        other = taken(batches, 1, source, batch_size, seed + 1, **options)[0][0]
-        same = np.array_equal(other, places[0])
-        assert not same or len(sizes) <= 3, "another seed has the same order."
+    if sum(sizes) > 60:
+        same = np.array_equal(places[:, :steps], places[:, steps : 2 * steps])
+        assert not same or steps < 4, "two epochs have the same order."
     start %= 2 * steps
-    for processes in [n for n in (1, 2, 3, 4) if lanes % n == 0]:
-        parts = [
-            taken(batches, 3, source, batch_size, seed, start, p, processes, **options)
-            for p in range(processes)
-        ]
-        for step, expected in enumerate(places[start : start + 3]):
-            shares = [part[step][0] for part in parts]
-            assert {len(share) for share in shares} == {batch_size // processes}, "unequal shares."
-            same = np.array_equal(np.concatenate(shares), expected)
-            assert same, f"{processes} processes do not share batch {start + step}."
+    for process, stream in enumerate(streams):
+        options["process"] = process
+        resumed = taken(batches, 3, source, batch_size, seed, start, **options)
+        for batch, expected in zip(resumed, stream[start:], strict=False):
+            assert np.array_equal(batch["x"], expected["x"]), f"from step {start} others come."
 
 
 def check_order(names) -> None:
-    """Groups and rows follow the seed and the epoch, each on its own."""
+    """Groups and rows follow the seed and the epoch, each on its own; what is left out changes."""
 
-    def epochs(sizes, seed):
-        """The first two, of one lane: nothing but the two shuffles gives their order."""
-        read = taken(names["batches"], 20, source_of(sizes), 10, seed, lanes=1)
-        return [tuple(part) for part in np.concatenate([a for a, _ in read]).reshape(2, -1)]
+    def epochs(sizes, seed, steps=10, **options):
+        read = taken(names["batches"], 2 * steps, source_of(sizes), 10, seed, **options)
+        return [tuple(part) for part in np.array([a["x"] for a in read]).reshape(2, -1)]
 
     for said, sizes in {"rows of a group": [100], "groups": [1] * 100}.items():
-        orders = [*epochs(sizes, 7), *epochs(sizes, 8), tuple(range(100))]
+        orders = [*epochs(sizes, 7, mix=1), *epochs(sizes, 8, mix=1), tuple(range(100))]
         assert len(set(orders)) == len(orders), f"{said}: another seed or epoch has the same order."
-        assert epochs(sizes, 2**32)[0] != epochs(sizes, 0)[1], f"{said}: seed 2**32 is seed 0."
-    pieces = [*itertools.islice(names["pieces_of"]([20] * 20, 1, 3, 0, 0, 1), 20)]
-    order = [group for group, _ in pieces]
-    assert order not in [chosen.tolist() for _, chosen in pieces], "groups are shuffled alike."
+        other = epochs(sizes, 2**32, mix=1)[0] != epochs(sizes, 0, mix=1)[1]
+        assert other, f"{said}: seed 2**32 is seed 0."
+    one, two = (set(range(109)) - set(epoch) for epoch in epochs([109], 0))
+    assert one != two, "each epoch leaves out the same rows."
+    [mixed, _] = epochs([50, 50], 0, mix=2)
+    halves = (np.array(mixed).reshape(10, 10) < 50).mean(axis=1)
+    assert 0.1 < halves.std() + 0.1 < 0.4 and halves.min() > 0, "two groups are not mixed."
+
+
+def check_reads(names) -> None:
+    """An epoch reads each group once, and one more for each border between two processes."""
+    read, source = [], source_of([20] * 30)
+    part = source.read
+    source.read = lambda number: read.append(number) or part(number)
+    for process in range(4):
+        taken(names["batches"], 15, source, 10, process=process, processes=4, mix=1)
+    assert len(read) < 30 + 3 + 4 * 2, f"{len(read)} groups are read of 30."
 
 
 # Shards --------------------------------------------------------------------------------------
 
 
-def same_array(found, written) -> bool:
-    return found.dtype == written.dtype and np.array_equal(found, written)
+def memory(names):
+    return names["obstore"].store.MemoryStore()
 
 
 def arrays_of(rows, dtype, shape, strided=False, first=0):
@@ -112,107 +115,157 @@ def arrays_of(rows, dtype, shape, strided=False, first=0):
 @tried(
     2,
     sizes=st.lists(st.integers(0, 30), min_size=1, max_size=9),
-    in_shard=st.integers(1, 5),
     dtype=st.sampled_from(DTYPES),
     shape=st.sampled_from(SHAPES),
     strided=st.booleans(),
 )
-def check_shards(names, sizes, in_shard, dtype, shape, strided) -> None:
-    """Arrays come back as they were written, group by group, but for empty groups."""
-    hypothesis.assume(any(sizes))
-    store = names["obstore"].store.MemoryStore()
-    starts = np.cumsum([0, *sizes])
+def check_shards(names, sizes, dtype, shape, strided) -> None:
+    """Arrays come back as they were written, in the dtypes of JAX, group by group."""
+    import jax
+
+    store, starts = memory(names), np.cumsum([0, *sizes])
     groups = [
         arrays_of(n, dtype, shape, strided, int(at)) for n, at in zip(sizes, starts, strict=False)
     ]
-    rows = names["write_shards"](iter(groups), store, "/a/b/", in_shard)
-    source = names["Parquet"](store, "a/b/")
-    groups, sizes = [group for group in groups if len(group["y"])], [*filter(None, sizes)]
-    read = [source.read(number) for number in range(len(sizes))]
+    rows = names["write_shards"](iter(groups), store, "a/b")
+    source = names["Shards"](store, "a/b")
     assert rows == sum(sizes) and source.sizes == sizes, f"{rows} rows in groups of {source.sizes}."
-    for group, columns in zip(groups, read, strict=True):
-        for written, found in zip(group.values(), columns, strict=True):
-            assert same_array(found, written), (
-                f"{found.dtype} {found.shape} is not what was written."
-            )
-    objects = list(itertools.chain(*names["obstore"].list(store, "a/b")))
-    assert len(objects) == -(-len(sizes) // in_shard), f"{len(objects)} objects."
+    for number, group in enumerate(groups):
+        found = source.read(number)
+        for name, written in group.items():
+            dtype = jax.dtypes.canonicalize_dtype(written.dtype)
+            same = found[name].dtype == dtype and np.array_equal(found[name], written)
+            assert same, f"{found[name].dtype} {found[name].shape} is not what was written."
 
 
 def check_kinds(names) -> None:
-    """Bytes of many lengths, with zeros at the end, and text."""
+    """Columns of any name, big-endian, of bfloat16, lists of numbers; and what would be lost."""
+    import jax.numpy as jnp
+    import torch
 
     def back(**group):
-        store = names["obstore"].store.MemoryStore()
+        store = memory(names)
         names["write_shards"]([group], store, "p")
-        return names["Parquet"](store, "p").read(0)
+        return names["Shards"](store, "p").read(0)
 
-    texts = np.array([b"a\0b", b"ab"]), np.array(["a\0b", "ä"])  # Arrow ends at a NUL
-    files = [b"", b"a\0\0", b"\0", b"abc"], ["ä", "", "b", "c"], np.arange(4)
-    for columns in ([texts[0]], [texts[1]], files):
-        read = back(**{str(number): column for number, column in enumerate(columns)})
-        for written, found in zip(columns, read, strict=True):
-            assert [*written] == [*found], f"text: {written} came back as {found}."
-    for dtype in ("complex64", "datetime64[s]", "timedelta64[ms]", "U3", "S3", ">i4"):
-        written = np.arange(6).reshape(3, 2).astype("i4").astype(dtype)
-        [found] = back(x=written)
-        assert same_array(found, written), f"{dtype}: {written} came back as {found}."
+    half = np.asarray(jnp.arange(4, dtype="bfloat16"))
+    columns = {"file": half, "a/b": np.arange(4, dtype=">i4"), "ä": [1, 2, 3, 4]}
+    found = back(**columns, torch=torch.arange(4))
+    assert found["file"].dtype == half.dtype, "bfloat16 comes back as another dtype."
+    for name, column in columns.items():
+        assert np.array_equal(found[name], np.asarray(column)), f"{name} came back as other numbers"
+    for said, column in {
+        "text": ["a", "b"],
+        "bytes": [b"a", b"b"],
+        "pointers": np.array([{}, None]),
+        "ragged lists": [[1], [2, 3]],
+        "dates": np.array(["2020-01-01"], "M8[D]"),
+        "a masked array": np.ma.masked_equal(np.arange(6).reshape(3, 2), 3),
+        "a number": np.float32(3),
+        "large numbers": np.array([1, 2**40]),
+        "large unsigned": np.array([2**63], np.uint64),
+    }.items():
+        said_of_it = refusal(said, lambda column=column: back(x=column))
+        assert "'x'" in said_of_it or said == "ragged lists", f"{said}: the column is not named."
+
+
+def check_version(names) -> None:
+    """The same data have the same version, also in a copy; all else has another one."""
+    write, Shards, store = names["write_shards"], names["Shards"], memory(names)
+    groups = [arrays_of(9, "uint8", (2,), first=i) for i in range(3)]
+    write(groups, store, "p")
+    first = Shards(store, "p").version
+    with mock.patch("time.time", lambda: 2e9), mock.patch("time.localtime", lambda *_: (2001,) * 9):
+        write(groups, store, "p")
+    assert Shards(store, "p", first).version == first, "the same data have another version."
+    with tempfile.TemporaryDirectory() as folder:
+        names["copied"](store, "p", folder)
+        local = names["obstore"].store.LocalStore(folder)
+        copy = Shards(local, "p", first)
+        assert np.array_equal(copy.read(2)["x"], groups[2]["x"]), "a copy has other rows."
+    changed = [{"x": groups[0]["x"] + 1, "y": groups[0]["y"]}, *groups[1:]]
+    for other in (changed, groups[:2], [*groups, groups[0]], groups[::-1]):
+        opened = Shards(store, "p")
+        write(other, store, "p")
+        said = refusal("another dataset", lambda: Shards(store, "p", first))
+        assert first in said and "'p'" in said, f"the error does not say what changed: {said}"
+        opened.read(0)  # what is open goes on with what it has opened
+
+
+def check_killed_write(names) -> None:
+    """A write that dies leaves the dataset that was there, or none."""
+    store, group = memory(names), {"x": np.arange(5)}
+
+    def dies():
+        yield {"x": np.arange(7)}
+        raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        names["write_shards"](dies(), store, "p")
+    refusal("half a write", lambda: names["Shards"](store, "p"), FileNotFoundError)
+    names["write_shards"]([group], store, "p")
+    with contextlib.suppress(InterruptedError):
+        names["write_shards"](dies(), store, "p")
+    assert names["Shards"](store, "p").sizes == [5], "half a write replaces the dataset."
+
+
+def check_damage(names) -> None:
+    """An object whose bytes have changed is an error, not other numbers."""
+    store, obstore = memory(names), names["obstore"]
+    names["write_shards"]([arrays_of(99, "uint8", (20,))], store, "p")
+    [path] = [f["path"] for some in obstore.list(store) for f in some if "npz" in f["path"]]
+    data = bytearray(obstore.get(store, path).bytes())
+    data[900] ^= 255
+    obstore.put(store, path, bytes(data))
+    refusal("damage", lambda: names["Shards"](store, "p").read(0), Exception)
+
+
+# Files of others -----------------------------------------------------------------------------
 
 
 def check_own_files(names) -> None:
-    """Parquet files that pandas, `datasets` and others have written."""
-    pa, vectors = names["pa"], np.arange(24, dtype="float32")
-    fixed, whole, other = pa.FixedSizeListArray.from_arrays, pa.array([1, 2]), pa.array([3.0, 4.0])
+    """Parquet files of others: numbers and lists of one length; nulls are named, wherever."""
+    pa, fixed = names["pa"], names["pa"].FixedSizeListArray.from_arrays
 
-    def opened(*files):
-        store = names["obstore"].store.MemoryStore()
-        for number, columns in enumerate(files):
-            sink, note = io.BytesIO(), {"pandas": f"file {number}"}  # of the index, in each file
-            names["pq"].write_table(pa.table(columns).replace_schema_metadata(note), sink)
-            names["obstore"].put(store, f"p/{number}.parquet", sink.getvalue())
-        return names["Parquet"](store, "p")
+    def groups(column, rows=2):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "x.parquet")
+            names["pq"].write_table(pa.table({"x": column}), file)
+            found = [group["x"] for group in names["groups_in"]([file], rows)]
+        return np.concatenate(found)
 
-    for name, column, shape in (
-        ("vectors", fixed(pa.array(vectors), 4), (6, 4)),
-        ("images", fixed(fixed(pa.array(vectors), 3), 2), (4, 2, 3)),
+    for column in (
+        np.arange(5, dtype=np.uint8),
+        np.arange(5) / 3,
+        np.arange(5) > 2,
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        pa.array([[1, 2], [3, 4]], pa.large_list(pa.int64())),
+        fixed(pa.array(np.arange(12)), 4),
     ):
-        [found] = opened({"x": column}).read(0)
-        same = same_array(found, vectors.reshape(shape))
-        assert same, f"{name}: came back as {found.dtype} {found.shape}."
-    [found] = opened({"x": [[1, 2], [], [3]]}).read(0)
-    assert [list(row) for row in found] == [[1, 2], [], [3]], f"lists: came back as {found}."
-    for name, column in {
+        found, expected = groups(column), np.array(pa.array(column).to_pylist())
+        same = np.array_equal(found, expected) and (found.dtype != object)
+        assert same, f"{expected.tolist()} came back as {found.tolist()}."
+    for said, column in {
         "a missing value": pa.array([1, None, 3]),
-        "a null in a list": pa.array([[1, None], [2, 3]]),
+        "a missing truth": pa.array([True, None]),
+        "a null in a list": pa.array([[1.0, None], [2.0, 3.0]]),
         "a null in a vector": fixed(pa.array([1, None, 2, 3]), 2),
         "a null for a list": pa.array([[1], None]),
-        "a null in a list of lists": pa.array([[[1], [2, None]], [[3]]]),
     }.items():
-        said = refusal(name, lambda c=column: opened({"wrong": c}).read(0))
-        assert "'wrong'" in said, f"{name}: the column is not named: {said}"
-    for name, first, second in (
-        ("columns in another order", {"a": whole, "b": whole}, {"b": whole, "a": whole}),
-        ("another dtype", {"a": whole}, {"a": other}),
-        ("another column", {"a": whole}, {"a": whole, "b": whole}),
-    ):
-        refusal(name, lambda files=(first, second): opened(*files))
-    opened({"a": whole}, {"a": whole})
+        found = refusal(said, lambda column=column: groups(column))
+        assert "'x'" in found and "x.parquet" in found, f"{said}: {found}"
+    refusal("lists of many lengths", lambda: groups([[1], [2, 3]]))
+    for said, column in {"text": ["a", "b"], "lists of lists": [[[1], [2]], [[3], [4]]]}.items():
+        store, group = memory(names), {"x": groups(column)}
+        refusal(said, lambda s=store, g=group: names["write_shards"]([g], s, "p"))
 
 
-def check_large_footer(names) -> None:
-    """A footer of more than 64 kB: hundreds of groups of many columns."""
-    store = names["obstore"].store.MemoryStore()
-    columns = [f"a column with a long name, number {number}" for number in range(40)]
-    groups = ({name: np.arange(2) + i for name in columns} for i in range(60))
-    names["write_shards"](groups, store, "p", groups_in_shard=60)
-    found = names["Parquet"](store, "p").read(59)
-    assert [[*column] for column in found] == [[59, 60]] * 40, "a large footer: another group."
+# Copies --------------------------------------------------------------------------------------
 
 
 def check_copies(names) -> None:
-    """A copy is whole, goes on, and asks for nothing that it has."""
-    obstore = names["obstore"]
-    store = obstore.store.MemoryStore()
+    """A copy is whole, goes on, fetches what has changed, and nothing that it has."""
+    obstore, store = names["obstore"], memory(names)
     objects = {f"p/{i}/{i:03}.bin": bytes([i]) * (i * 1000) for i in range(12)}
     for path, data in objects.items():
         obstore.put(store, path, data)
@@ -224,191 +277,240 @@ def check_copies(names) -> None:
         files = names["copied"](store, "p", folder)
         found = {str(file.relative_to(folder)): file.read_bytes() for file in files}
         assert found == {path: objects[path] for path in objects if objects[path]}, "it differs."
-        times = [file.stat().st_mtime_ns for file in files]
-        again = [file.stat().st_mtime_ns for file in names["copied"](store, "p", folder)]
-        assert again == times, "what was there is copied again."
+        inodes = [file.stat().st_ino for file in files]
+        again = [file.stat().st_ino for file in names["copied"](store, "p", folder)]
+        assert again == inodes, "what was there is copied again."
         every = {path for path in Path(folder).rglob("*") if path.is_file()}
         assert every == set(files), "the copy leaves other files behind."
+        obstore.put(store, "p/5/005.bin", bytes(5000))  # of the same size
+        names["copied"](store, "p", folder)
+        assert Path(folder, "p/5/005.bin").read_bytes() == bytes(5000), "a change is not copied."
         typo = refusal(
             "a wrong prefix", lambda: names["copied"](store, "z", folder), FileNotFoundError
         )
         assert "'z'" in typo, f"a wrong prefix: it is not named: {typo}"
-    # What the page advises for a slow line is known to the client.
-    names["S3Store"]("b", region="r", client_options={"timeout": "1h", "read_timeout": "30s"})
 
 
 def check_killed_copy(names) -> None:
-    """What a copy leaves that ends between its last byte and the file's name is no data."""
+    """What a copy leaves that ends before the file has its name is no data."""
     obstore = names["obstore"]
-    store, get = obstore.store.MemoryStore(), obstore.get
-    names["write_shards"]([arrays_of(9, "uint8", (2,))], store, "p")
+    store, get = memory(names), obstore.get
+    obstore.put(store, "p/a.bin", bytes(1000))
 
     def cut(*arguments, **options):
-        yield get(*arguments, **options).bytes()
+        yield bytes(get(*arguments, **options).bytes())[:500]
         raise InterruptedError
 
     with tempfile.TemporaryDirectory() as folder:
-        with (
-            mock.patch("os.getpid", return_value=1),  # another process
-            mock.patch.object(Path, "unlink"),  # which has no time to clean up
-            mock.patch.object(obstore, "get", cut),
-            contextlib.suppress(InterruptedError),
-        ):
+        with mock.patch.object(obstore, "get", cut), contextlib.suppress(InterruptedError):
             names["copied"](store, "p", folder)
-        left = any(path.is_file() for path in Path(folder).rglob("*"))
-        assert left, "a killed copy: nothing was written, so nothing is tried."
-        names["copied"](store, "p", folder)
-        sizes = names["Parquet"](names["LocalStore"](folder), "p").sizes
-        assert sizes == [9], f"a killed copy: its rest is read as data, groups of {sizes}."
-
-
-def check_without_etag(names) -> None:
-    """A store that lists no ETag can be copied; `fetch` reads from it, too."""
-    obstore = names["obstore"]
-    store = obstore.store.MemoryStore()
-    obstore.put(store, "p/a.bin", b"data")
-    listed = [found | {"e_tag": None} for found in itertools.chain(*obstore.list(store, "p"))]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(obstore, "list", lambda *_: iter([listed])),
-    ):
+        assert not Path(folder, "p/a.bin").exists(), "half a file has the name of the whole."
         [file] = names["copied"](store, "p", folder)
-        assert file.read_bytes() == b"data", "no ETag: the copy differs."
-
-
-def check_writers(names) -> None:
-    """Of two that write at once, one stops: no dataset is of both."""
-    store = names["obstore"].store.MemoryStore()
-    write, group = names["write_shards"], {"x": np.zeros(3)}
-
-    def groups():  # the other one starts when this one has found the prefix empty
-        write([{"x": np.ones(3)}] * 2, store, "p", groups_in_shard=1)
-        yield group
-
-    try:
-        write(groups(), store, "p", groups_in_shard=1)
-    except Exception as error:
-        if "exist" not in str(error):
-            raise Refused(f"a second writer: {error}") from error
-    else:
-        raise Refused("a second writer: overwrites the first.")
-    assert names["Parquet"](store, "p").read(0)[0].sum() == 3, "a second writer: overwrites."
-
-
-def check_version(names) -> None:
-    """The version is the same for all who open the dataset, and another after each change."""
-    obstore, Parquet = names["obstore"], names["Parquet"]
-    store = obstore.store.MemoryStore()
-    names["write_shards"]([arrays_of(9, "uint8", (2,), first=i) for i in range(3)], store, "p", 2)
-    first = Parquet(store, "p").version
-    assert Parquet(store, "p").version == json.loads(json.dumps(first)), "another version."
-    data = bytes(obstore.get(store, "p/00000.parquet").bytes())
-    obstore.put(store, "p/00000.parquet", data)
-    assert Parquet(store, "p").version != first, "version: an object written anew changes nothing."
-
-
-def check_forms(names) -> None:
-    """Tar, TFRecord and ArrayRecord hold each example once."""
-    import tensorflow as tf
-    from array_record.python.array_record_module import ArrayRecordReader
-
-    files = "cat/001.jpg", "dog/001.jpg", "IMG.1.jpg", "IMG.2.JPG", "a/b.c/7.png"
-    examples = [
-        (files[i % 5], bytes([i]) * (i * 100), (int, np.int32, np.uint8)[i % 3](i % 4))
-        for i in range(12)
-    ]
-    records = [int(label).to_bytes(4, "little") + data for _, data, label in examples]
-    with tempfile.TemporaryDirectory() as folder:
-        tar, tfrecord = Path(folder, "a.tar"), Path(folder, "a.tfrecord")
-        array_record = Path(folder, "a.array_record")
-        names["write_tar"](examples, tar)
-        names["write_records"](examples, tfrecord)
-        names["write_records"](examples, array_record)
-        with tarfile.open(fileobj=io.BytesIO(tar.read_bytes())) as opened:
-            found = [(member.name, opened.extractfile(member).read()) for member in opened]
-        expected = []  # a key of its own for each example, up to the first dot
-        for i, (name, data, label) in enumerate(examples):
-            expected += [(f"{i:06}{name[-4:]}", data), (f"{i:06}.cls", b"%d" % label)]
-        assert found == expected, f"the tar holds {[name for name, _ in found]}."
-        found = list(tf.data.TFRecordDataset(str(tfrecord)).as_numpy_iterator())
-        assert found == records, "the TFRecord file differs."
-        found = ArrayRecordReader(str(array_record)).read_all()
-        assert found == records, "the ArrayRecord file differs."
+        assert file.read_bytes() == bytes(1000), "a killed copy: its rest is taken for the file."
 
 
 # What cannot work ----------------------------------------------------------------------------
 
 
 def check_inputs(names) -> None:
-    """What cannot work gets one sentence."""
-    obstore, batches, Parquet = names["obstore"], names["batches"], names["Parquet"]
+    """What cannot work raises at the call, in one sentence that names it."""
     source = source_of([10, 7, 30])
-    given = {"batch_size": 8, "seed": 0, "lanes": 4}
+    given = {"batch_size": 8, "seed": 0}
     for name, values in {
-        "batch_size": (48, 0, 10),
-        "lanes": (0, 3),
-        "processes": (3, 8, 0),
+        "batch_size": (48, 0, -3),
+        "processes": (6, 0),
         "process": (1, -1),
-        "seed": (None, -1),
+        "seed": (-1,),
         "start": (-1,),
+        "mix": (0,),
     }.items():
         for value in values:
             wrong = given | {name: value}
-            refusal(f"{name}={value}", lambda w=wrong: taken(batches, 1, source, **w))
-    store, write = obstore.store.MemoryStore(), names["write_shards"]
-    group = {"x": np.arange(3)}
-    write([group], store, "p")
-    refusal("a prefix in use", lambda: write([group], store, "p"))
-    refusal("unequal lengths", lambda: write([{"x": [1], "y": [1, 2]}], store, "u"))
-    refusal("other columns", lambda: write([group, {"y": np.arange(3)}], store, "o"))
-    turned = [{"x": np.zeros((2, 3, 4))}, {"x": np.zeros((2, 4, 3))}]
-    refusal("other shapes", lambda: write(turned, store, "t", groups_in_shard=1))
-    for said, column in {
-        "pointers": np.array([["a", None]], object),
-        "records": np.zeros((2, 2), [("a", "i4"), ("b", "i4")]),
-        "bfloat16": names["jnp"].zeros((2, 3), "bfloat16"),
-        "a row without a value": ["a", None],
-        "a masked array": np.ma.masked_equal(np.arange(6).reshape(3, 2), 3),
-        "a masked column": np.ma.masked_equal(np.arange(3), 1),
-        "a PyTorch tensor": torch.zeros(3, 2),
+            said = refusal(f"{name}={value}", lambda w=wrong: names["batches"](source, **w))
+            assert f"{name}={value}" in said, f"{name}={value} is not named: {said}"
+    write, group = names["write_shards"], {"x": np.arange(3)}
+    for said, groups in {
+        "no groups": [],
+        "no columns": [{}],
+        "unequal lengths": [{"x": [1], "y": [1, 2]}],
+        "other columns": [group, {"y": np.arange(3)}],
+        "other shapes": [{"x": np.zeros((2, 3, 4))}, {"x": np.zeros((2, 4, 3))}],
+        "other dtypes": [group, {"x": np.zeros(3)}],
     }.items():
-        found = refusal(said, lambda c=column: write([{"x": c}], store, "k"))
-        assert "'x'" in found, f"{said}: the column is not named."
-    unequal = {"x": np.zeros((8, 2)), "y": np.zeros(12)}
-    refusal("columns of unequal length", lambda: [*names["groups_of"](unequal, 4)])
-    refusal("no object", lambda: Parquet(store, "nothing"), FileNotFoundError)
-    obstore.put(store, "bad/a.parquet", b"no parquet at all")
-    said = refusal("another file", lambda: Parquet(store, "bad"))
-    assert "bad/a.parquet" in said, "another file: its name is not said."
-    data = bytes(obstore.get(store, "p/00000.parquet").bytes())
-    obstore.put(store, "half/a.parquet", data[: len(data) // 2])
-    refusal("half a file", lambda: Parquet(store, "half"))
-    opened = Parquet(store, "p")
-    obstore.delete(store, "p/00000.parquet")
-    refusal("an object that is gone", lambda: opened.read(0), FileNotFoundError)
+        store = memory(names)
+        refusal(said, lambda g=groups, s=store: write(g, s, "p"))
+        refusal(said, lambda s=store: names["Shards"](s, "p"), FileNotFoundError)
+
+
+def check_seven_shards(names) -> None:
+    """Seven unequal shards on three processes."""
+    sizes = [90, 1, 400, 17, 233, 50, 8]
+    ends = np.cumsum(sizes)
+    rows = [{"x": np.arange(b - a, b)} for a, b in zip(sizes, ends, strict=True)]
+    store = memory(names)
+    names["write_shards"](rows, store, "seven")
+    source = names["Shards"](store, "seven")
+    steps = sum(sizes) // 30
+    three = [
+        taken(names["batches"], steps, source, 10, process=process, processes=3)
+        for process in range(3)
+    ]
+    seen = [batch["x"] for stream in three for batch in stream]
+    assert len(np.unique(seen)) == 30 * steps > sum(sizes) - 30, "rows are lost, or come twice."
+
+
+# Sources of the depth ------------------------------------------------------------------------
+
+
+def put_parquet(names, store, path, columns, **options):
+    names["pq"].write_table(names["pa"].table(columns), file := io.BytesIO(), **options)
+    names["obstore"].put(store, path, file.getvalue())
+
+
+def check_parquet(names) -> None:
+    """Seven files of unequal length on three processes; columns, nulls and versions."""
+    pa, Parquet, store = names["pa"], names["Parquet"], memory(names)
+    ends = np.cumsum([0, 90, 1, 400, 17, 233, 50, 8])
+    for first, last in itertools.pairwise(ends):
+        rows = np.arange(first, last)
+        columns = {
+            "row": rows,
+            "vector": pa.FixedSizeListArray.from_arrays(np.repeat(rows, 3).astype("f4"), 3),
+            "list": np.repeat(rows, 2).reshape(-1, 2).tolist(),
+            "holes": pa.array([None] * len(rows), pa.int32()),
+            "image": [{"bytes": b"%d" % row, "path": None} for row in rows],
+        }
+        put_parquet(names, store, f"p/{first:04}.parquet", columns, row_group_size=60)
+    said = refusal("nulls", lambda: Parquet(store, "p"))
+    assert "'holes'" in said and "0000" in said, f"nulls: where is not said: {said}"
+    refusal("nulls in a field", lambda: Parquet(store, "p", ["image"]))
+    source = Parquet(store, "p", ["row", "vector", "list", "image.bytes"])
+    seen = []
+    for process in range(3):
+        for batch in taken(names["batches"], 799 // 30, source, 10, process=process, processes=3):
+            rows = batch["row"]
+            seen.extend(rows.tolist())
+            assert (batch["vector"] == rows[:, None]).all(), "vectors are of other rows."
+            assert batch["list"].shape == (10, 2) and (batch["list"] == rows[:, None]).all()
+            assert [*batch["image"]] == [b"%d" % row for row in rows], "bytes are of other rows."
+    assert len(set(seen)) == len(seen) == 799 // 30 * 30, "rows are lost, or come twice."
+    version = Parquet(store, "p", ["row"]).version
+    assert Parquet(store, "p", ["row"], version).sizes == source.sizes
+    assert Parquet(store, "p", ["list"]).version != version, "other columns have the same version."
+    put_parquet(names, store, "p/9.parquet", {"row": [1]})
+    refusal("other columns", lambda: Parquet(store, "p", ["row"]))
+    names["obstore"].delete(store, "p/9.parquet")
+    put_parquet(names, store, "p/0000.parquet", columns)
+    refusal("a changed file", lambda: Parquet(store, "p", ["row"], version))
+    refusal("no file", lambda: Parquet(store, "z"), FileNotFoundError)
+    names["obstore"].put(store, "bad/a.parquet", b"no parquet at all, but longer than that")
+    assert "bad/a" in refusal("another file", lambda: Parquet(store, "bad"))
+    put_parquet(names, store, "r/a.parquet", {"x": [[1], [2, 3]]})
+    said = refusal("lists of many lengths", lambda: Parquet(store, "r").read(0))
+    assert "'x'" in said, f"lists of many lengths: {said}"
+
+
+def put_tar(names, store, path, members):
+    with tarfile.open(fileobj=(made := io.BytesIO()), mode="w") as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.type = tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+            member.size = len(data or b"")
+            tar.addfile(member, io.BytesIO(data or b""))
+    names["obstore"].put(store, path, made.getvalue())
+
+
+def check_tar(names) -> None:
+    """Files of one key are one example, in whatever order they stand; what lacks one is named."""
+
+    def decode(files):
+        return {"text": np.frombuffer(files["txt"], np.uint8), "row": int(bytes(files["cls"]))}
+
+    store, number = memory(names), itertools.count()
+    for shard, count in enumerate([9, 1, 40, 17, 23, 5, 8]):
+        rows = [next(number) for _ in range(count)]
+        texts = [(f"a/b.c/{row:04}.txt", b"%04d" % row) for row in rows]
+        kinds = [(f"a/b.c/{row:04}.cls", b"%d" % row) for row in rows]
+        order = [
+            kinds + texts,
+            texts[::-1] + kinds,
+            [*itertools.chain(*zip(kinds, texts, strict=True))],
+        ]
+        put_tar(names, store, f"p/{shard}.tar", [("a/", None), ("a/b.c/", None), *order[shard % 3]])
+    assert names["index_tars"](store, "p") == 103, "an example is lost."
+    source, seen = names["Tar"](store, "p", decode, rows=6), []
+    for process in range(3):
+        for batch in taken(names["batches"], 103 // 12, source, 4, process=process, processes=3):
+            texts = [int(bytes(text)) for text in batch["text"]]
+            assert texts == batch["row"].tolist(), "files of two examples are paired."
+            seen.extend(texts)
+    assert len(set(seen)) == len(seen) == 103 // 12 * 12, "rows are lost, or come twice."
+    version = source.version
+    put_tar(names, store, "p/6.tar", [("x.txt", b"0000"), ("x.cls", b"1")])
+    names["index_tars"](store, "p")
+    refusal("a changed tar", lambda: names["Tar"](store, "p", decode, version=version))
+    put_tar(names, store, "half/0.tar", [("1.cls", b"1"), ("1.txt", b""), ("2.txt", b"")])
+    said = refusal("a text without a class", lambda: names["index_tars"](store, "half"))
+    assert "/2" in said and "half/0.tar" in said, f"the example is not named: {said}"
+    refusal("no tar", lambda: names["index_tars"](store, "z"), FileNotFoundError)
+
+
+def check_parts(names) -> None:
+    """A step has the same rows on any number of processes that divides the parts."""
+    source, steps = source_of([70, 3, 200, 41, 9]), 323 // 36
+    found = {}
+    for processes in (1, 2, 3, 4):
+        found[processes] = [set() for _ in range(steps)]
+        for process in range(processes):
+            stream = names["in_parts"](source, 3, 12, process, processes)
+            for step, batch in enumerate(itertools.islice(stream, steps)):
+                assert len(batch["x"]) == 36 // processes, "a process has another number of rows."
+                found[processes][step] |= set(batch["x"].tolist())
+    assert all(of == found[1] for of in found.values()), "other processes have other rows."
+    assert len(set().union(*found[1])) == steps * 36, "a row comes twice."
+    refusal("parts", lambda: next(names["in_parts"](source, 3, 12, 0, 5)))
 
 
 BROKEN = [
-    ("check_rows", "chosen[max(begin - low, 0) :]", "chosen", "do not share"),
-    ("check_rows", "range(process * share, (process + 1) * share)", "range(share)", "not share"),
-    ("check_order", "seed, epoch, 1, lane, group)", "seed, 0, 1, lane, group)", "rows of a group"),
+    ("check_rows", "yield groups, mixed[skip:]", "yield groups, mixed", "others come"),
+    ("check_rows", "part = process * steps", "part = process * (steps - 1)", "a row comes twice"),
+    ("check_order", "len(sizes), seed, epoch, 0)", "len(sizes), seed, 0, 0)", "groups: another"),
+    ("check_order", "(n, permutation(sizes[n], seed, epoch, 1, n)[a:b])", "(n, np.r_[a:b])", "out"),
     ("check_order", "SeedSequence(seed, spawn_key=key)", "SeedSequence((seed, *key))", "seed 2"),
-    ("check_shards", 'about[b"dtype"].decode()', "np.uint8", "is not what was written|raises"),
-    ("check_kinds", 'elif kind in "SU":', "elif False:", "text: .* came back"),
-    ("check_large_footer", "return footer_of(store, file, fetch, needed)", "pass", "raises"),
-    ("check_shards", "filter(len, map(as_table, groups))", "map(as_table, groups)", "raises"),
-    ("check_writers", ', mode="create"', "", "a second writer: overwrites"),
-    ("check_own_files", "if flat.null_count:", "if column.null_count:", "in a list: goes through"),
-    ("check_own_files", "schema.equals(first, True)", "True", "goes through"),
-    ("check_version", 'f["e_tag"], n]', 'f["size"], n]', "written anew changes nothing"),
+    ("check_reads", "len(waiting) < 2", "len(waiting) < 30", "are read"),
+    ("check_shards", "np.ascontiguousarray(array, dtype)", "array.view(dtype)", "not what|raises"),
+    ("check_kinds", "npz[name].view(dtype)", "npz[name]", "bfloat16"),
+    ("check_kinds", "lost or not number", "not number", "large numbers: goes through"),
+    ("check_kinds", "or np.ma.isMaskedArray(array)", "", "a masked array: goes through"),
+    ("check_version", "{zlib.crc32(data):08x}", "{rows:08x}", "another dataset: goes through"),
+    (
+        "check_killed_write",
+        'obstore.put(store, f"{prefix}/index.json", index.encode())',
+        "pass",
+        "raises FileNotFoundError",
+    ),
+    ("check_damage", "npz[name].view(dtype)", "npz", "damage: goes through"),
+    ("check_own_files", "or values.null_count", "", "a null in a list: goes through"),
     ("check_copies", "if not file.exists() or", "if True or", "copied again"),
+    ("check_copies", "file.stat().st_mtime_ns != time", 'found["size"] > 9e9', "differs|a change"),
     (
         "check_killed_copy",
-        ".{file.name}.{uuid.uuid4().hex}",
-        ".{os.getpid()}-{file.name}",
-        "its rest|check_killed_copy raises",
+        'file.with_name(f".{file.name}.{uuid.uuid4().hex}")',
+        "file",
+        "half a file",
     ),
-    ("check_without_etag", ' if found["e_tag"] else None', "", "check_without_etag raises"),
-    ("check_forms", '{number:06}{suffix}"', '{Path(name).stem}{suffix}"', "the tar holds"),
-    ("check_inputs", "if seed is None or min(seed, start) < 0:", "if False:", "goes through"),
+    ("check_inputs", "seed, start, mix - 1) < 0", "seed, mix - 1) < 0", "goes through"),
+    ("check_seven_shards", "length - begins, 0", "length - begins, 1", "rows are lost|raises"),
+    ("check_parquet", "statistics.null_count != 0", "False", "nulls"),
+    ("check_parquet", "if this != schema:", "if False:", "other columns: goes through"),
+    ("check_parquet", "if len(lengths) > 1:", "if False:", "lists of many lengths"),
+    (
+        "check_tar",
+        'setdefault(f"{folder}/{key}"',
+        'setdefault(f"{folder}/{len(examples) // 2}"',
+        ".",
+    ),
+    ("check_tar", "filter(tarfile.TarInfo.isfile, tar)", "tar", "raises|lost"),
+    ("check_tar", "if sorted(example) != suffixes:", "if False:", "without a class"),
+    ("check_parts", "range(process, parts, processes)", "range(parts // processes)", "rows"),
 ]
