@@ -300,7 +300,7 @@ class Windows(Lesson):
             raise Refused("an epoch of windows has a gap, or a target twice.")
 
     def speeds(self, seconds: float) -> tuple[float, float]:
-        """Of 512 million tokens, 1 GB: those per second of the lesson's windows, and of a gather."""
+        """Of 1 GB of tokens: those per second of the lesson's windows, and of NumPy's gather."""
         rows, length = self.shape
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "tokens.npy")

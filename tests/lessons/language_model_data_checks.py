@@ -36,7 +36,7 @@ GERMAN = [
     "Grüße aus Zürich! Fuß, Öl, Übung.",
     "",
     "Der lange Satz geht weiter, " * 900,
-    "Sie sagte: <s> und </s> und <|end|>.",
+    "Er sagte: <s> und </s> und <|end|>.",
     "Zwei  Leerzeichen\nund eine Zeile",
 ] + [f"Satz {number} von {number * 7}." for number in range(200)]
 CHANGING = ["u\u0308ber", " Hallo  Welt", "half a pair: \ud83d"]
