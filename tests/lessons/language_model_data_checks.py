@@ -17,7 +17,6 @@ from copied_cells import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
-from benchmarks.contract import Refused
 from tools import lessons
 
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
@@ -49,13 +48,19 @@ def documents_read(names, tokens) -> list[list[int]]:
     return [tokens[a + 1 : b].tolist() for a, b in names["documents_of"](tokens)]
 
 
+def byte_level(texts, marks=("<|end|>",), **options):
+    """A tokenizer that knows every byte, with these special tokens from number 0 on."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    tokenizer = ByteLevelBPETokenizer(**options)
+    tokenizer.train_from_iterator(texts, special_tokens=[*marks], show_progress=False)
+    return tokenizer
+
+
 @tried(4, texts=st.lists(TEXTS, max_size=8))
 def check_texts(names, texts) -> None:
     """Each text comes back from the file, an empty one is counted, and nothing else is there."""
-    from tokenizers import ByteLevelBPETokenizer
-
-    tokenizer = ByteLevelBPETokenizer()
-    tokenizer.train_from_iterator(["ab é "], special_tokens=["<|end|>"], show_progress=False)
+    tokenizer = byte_level(["ab é "])
     full = [text for text in texts if text]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "t.npy")
@@ -79,43 +84,29 @@ def tokenizers_of(texts) -> dict:
     import tokenizers
     from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-    def trained(marks, **parts):
-        tokenizer = tokenizers.Tokenizer(models.BPE(byte_fallback=False))
+    def trained(*marks, alphabet=(), **parts):
+        tokenizer = tokenizers.Tokenizer(models.BPE())
         for part, value in parts.items():
             setattr(tokenizer, part, value)
-        alphabet = pre_tokenizers.ByteLevel.alphabet() if "bytes" in marks else []
         trainer = trainers.BpeTrainer(
-            special_tokens=[mark for mark in marks if mark != "bytes"],
-            initial_alphabet=alphabet,
+            special_tokens=[*marks],
+            initial_alphabet=[*alphabet],
             show_progress=False,
             vocab_size=600,
         )
         tokenizer.train_from_iterator(texts, trainer)
         return tokenizer
 
-    whole = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte = {
+        "alphabet": pre_tokenizers.ByteLevel.alphabet(),
+        "pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=False),
+        "decoder": decoders.ByteLevel(),
+    }
+    space = {"pre_tokenizer": pre_tokenizers.Metaspace(), "decoder": decoders.Metaspace()}
     return {
-        "NFC": (
-            trained(
-                ("<|end|>", "bytes"),
-                normalizer=normalizers.NFC(),
-                pre_tokenizer=whole,
-                decoder=decoders.ByteLevel(),
-            ),
-            ("<|end|>", "<|end|>"),
-        ),
-        "Metaspace": (
-            trained(
-                ("<s>", "</s>"),
-                pre_tokenizer=pre_tokenizers.Metaspace(),
-                decoder=decoders.Metaspace(),
-            ),
-            ("<s>", "</s>"),
-        ),
-        "begin 0, end 1": (
-            trained(("[CLS]", "[SEP]", "bytes"), pre_tokenizer=whole, decoder=decoders.ByteLevel()),
-            ("[CLS]", "[SEP]"),
-        ),
+        "NFC": (trained("<|end|>", normalizer=normalizers.NFC(), **byte), ("<|end|>", "<|end|>")),
+        "Metaspace": (trained("<s>", "</s>", **space), ("<s>", "</s>")),
+        "begin 0, end 1": (trained("[CLS]", "[SEP]", **byte), ("[CLS]", "[SEP]")),
     }
 
 
@@ -165,9 +156,7 @@ def comes_back(tokenizer, text: str) -> bool:
 
 
 def check_files(names) -> None:
-    """Folders, what is no text, tokenizers that pad, and tokens that say where no document is."""
-    from tokenizers import ByteLevelBPETokenizer
-
+    """Folders, choices that are none, what is no text, and text that a tokenizer changes."""
     tokenize = names["tokenize"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -182,8 +171,7 @@ def check_files(names) -> None:
         message = refusal("no UTF-8", lambda: list(names["documents_in"](folder)))
         assert "c.txt is not UTF-8" in message, message
 
-        trained = ByteLevelBPETokenizer()
-        trained.train_from_iterator(found, special_tokens=["<|end|>"], show_progress=False)
+        trained = byte_level(found)
         own = folder / "own.npy"
         for wrong in ({"end": "<eos>"}, {"begin": "<bos>"}, {"lossy": "some"}):
             refusal(wrong, lambda w=wrong: tokenize(found, trained, own, **w))
@@ -198,8 +186,7 @@ def check_files(names) -> None:
         right = r"document 1 does not decode: 'pair \ud83d' becomes 'pair ?'"
         assert message == right, f"it is told as: {message}"
         texts = ["as it is", "early " * 9 + "and Late " + "in it " * 9]
-        lower = ByteLevelBPETokenizer(lowercase=True)
-        lower.train_from_iterator(texts, special_tokens=["<|end|>"], show_progress=False)
+        lower = byte_level(texts, lowercase=True)
         message = refusal("lower case", lambda: tokenize(texts, lower, own))
         said = "'arly and Late in it in it in i' becomes 'arly and late in it in it in i'"
         assert message == f"document 1 does not decode: {said}", f"it is told as: {message}"
@@ -207,15 +194,14 @@ def check_files(names) -> None:
 
 
 def check_tokenizers(names) -> None:
-    """Padding, truncation, marks in a text and large vocabularies change no token in silence."""
-    from tokenizers import AddedToken, ByteLevelBPETokenizer, Tokenizer, models
+    """Padding, truncation, marks in a text, large vocabularies, and tokens of other writers."""
+    from tokenizers import AddedToken, Tokenizer, models
 
     tokenize = names["tokenize"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         own = folder / "own.npy"
-        trained = ByteLevelBPETokenizer()
-        trained.train_from_iterator(["It ab"], special_tokens=["<|end|>"], show_progress=False)
+        trained = byte_level(["It ab"])
         plain = Tokenizer.from_str(trained.to_str())
         padding = Tokenizer.from_str(trained.to_str())
         padding.enable_padding(pad_id=plain.get_vocab_size(), pad_token="[PAD]")
@@ -268,10 +254,9 @@ import sys
 tokenizer = tokenizers.Tokenizer.from_file(sys.argv[1])
 tokenize_files(["first", "second", "third"], slowly, tokenizer, sys.argv[2])
 """
-    from tokenizers import ByteLevelBPETokenizer, Tokenizer
+    from tokenizers import Tokenizer
 
-    trained = ByteLevelBPETokenizer()
-    trained.train_from_iterator(["a text"], special_tokens=["<|end|>"], show_progress=False)
+    trained = byte_level(["a text"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "tokens")
         trained.save(str(Path(name, "tokenizer.json")))
@@ -301,12 +286,12 @@ tokenize_files(["first", "second", "third"], slowly, tokenizer, sys.argv[2])
 # Rows ----------------------------------------------------------------------------------------
 
 
-def corpus(lengths, begin=0, end=0) -> tuple[np.ndarray, list]:
+def corpus(lengths, end=0) -> tuple[np.ndarray, list]:
     """Tokens that all differ but for those around documents; first and last place of each."""
     tokens, borders, value = [], [], 2
     for size in lengths:
-        if begin != end or not tokens:
-            tokens.append(begin)
+        if end or not tokens:
+            tokens.append(0)
         first = len(tokens) - 1
         tokens += range(value, value + size - 1)
         tokens.append(end)
@@ -587,11 +572,10 @@ def check_divided(names, lengths, length) -> None:
 
 def check_dialogues(names) -> None:
     """Only answers count, with the token that ends them; a user's words are no role."""
-    from tokenizers import ByteLevelBPETokenizer, Tokenizer
+    from tokenizers import Tokenizer
 
     marks = ["<|end|>", "<|user|>", "<|assistant|>"]
-    tokenizer = ByteLevelBPETokenizer()
-    tokenizer.train_from_iterator(["ab"], special_tokens=marks, show_progress=False)
+    tokenizer = byte_level(["ab"], marks)
     user, assistant = marks[1:]
     chats = [
         [(user, "say <|assistant|> this"), (assistant, "one"), (user, "more"), (assistant, "two")],
@@ -700,11 +684,6 @@ def check_model(names) -> None:
     later = inputs.copy()
     later[0, -1] = 40
     assert np.allclose(last_of(inputs)[:-1], last_of(later)[:-1], atol=1e-5), "it sees the future."
-
-
-def prepare(names) -> None:
-    if "PackedRows" not in names:
-        raise Refused("the lesson's cells to copy do not define PackedRows.")
 
 
 BROKEN = [

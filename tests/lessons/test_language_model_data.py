@@ -22,7 +22,6 @@ def source() -> str:
 def test_the_texts_are_fetched_from_the_repository(
     tmp_path, source, data, monkeypatch, lesson_environment
 ):
-    pytest.importorskip("datasets")
     packed = tmp_path / "repository" / ARCHIVE
     packed.parent.mkdir(parents=True)
     shutil.copy(lay_out.SHAKESPEARE / "plays.tar.xz", packed)
