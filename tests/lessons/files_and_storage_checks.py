@@ -216,8 +216,12 @@ def check_damage(names) -> None:
     [path] = [f["path"] for some in obstore.list(store) for f in some if "npz" in f["path"]]
     data = bytearray(obstore.get(store, path).bytes())
     data[900] ^= 255
-    obstore.put(store, path, bytes(data))
-    refusal("damage", lambda: names["Shards"](store, "p").read(0), Exception)
+    names["write_shards"]([arrays_of(99, "uint8", (20,), first=1)], other := memory(names), "p")
+    [newer] = [f["path"] for some in obstore.list(other) for f in some if "npz" in f["path"]]
+    for wrong in (bytes(data), bytes(data[:500]), obstore.get(other, newer).bytes()):
+        obstore.put(store, path, wrong)
+        said = refusal("other bytes", lambda: names["Shards"](store, "p").read(0))
+        assert path in said, f"other bytes: the object is not named: {said}"
 
 
 # Files of others -----------------------------------------------------------------------------
@@ -241,6 +245,7 @@ def check_own_files(names) -> None:
         [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
         pa.array([[1, 2], [3, 4]], pa.large_list(pa.int64())),
         fixed(pa.array(np.arange(12)), 4),
+        [[[1, 2, 3]], [[4, 5, 6]]],
     ):
         found, expected = groups(column), np.array(pa.array(column).to_pylist())
         same = np.array_equal(found, expected) and (found.dtype != object)
@@ -254,10 +259,11 @@ def check_own_files(names) -> None:
     }.items():
         found = refusal(said, lambda column=column: groups(column))
         assert "'x'" in found and "x.parquet" in found, f"{said}: {found}"
-    refusal("lists of many lengths", lambda: groups([[1], [2, 3]]))
-    for said, column in {"text": ["a", "b"], "lists of lists": [[[1], [2]], [[3], [4]]]}.items():
-        store, group = memory(names), {"x": groups(column)}
-        refusal(said, lambda s=store, g=group: names["write_shards"]([g], s, "p"))
+    for said, column in {"lists": [[1], [2, 3]], "lists of lists": [[[1], [2, 3]]]}.items():
+        found = refusal(f"{said} of many lengths", lambda column=column: groups(column))
+        assert "'x'" in found and "[1, 2]" in found, f"{said} of many lengths: {found}"
+    group = {"x": groups(["a", "b"])}
+    refusal("text", lambda: names["write_shards"]([group], memory(names), "p"))
 
 
 # Copies --------------------------------------------------------------------------------------
@@ -270,13 +276,14 @@ def check_copies(names) -> None:
     for path, data in objects.items():
         obstore.put(store, path, data)
     obstore.put(store, "q/other", b"x")
+    obstore.put(store, "p/3", b"")  # the mark of a folder, as consoles of S3 make it
     with tempfile.TemporaryDirectory() as folder:
         half = Path(folder, "p/7/007.bin")
         half.parent.mkdir(parents=True)
         half.write_bytes(objects["p/7/007.bin"][:10])  # as an interrupted copy by others leaves it
         files = names["copied"](store, "p", folder)
         found = {str(file.relative_to(folder)): file.read_bytes() for file in files}
-        assert found == {path: objects[path] for path in objects if objects[path]}, "it differs."
+        assert found == objects, "it differs."
         inodes = [file.stat().st_ino for file in files]
         again = [file.stat().st_ino for file in names["copied"](store, "p", folder)]
         assert again == inodes, "what was there is copied again."
@@ -332,6 +339,8 @@ def check_inputs(names) -> None:
     for said, groups in {
         "no groups": [],
         "no columns": [{}],
+        "a dict in place of dicts": group,
+        "a tuple": [(np.arange(3), np.arange(3))],
         "unequal lengths": [{"x": [1], "y": [1, 2]}],
         "other columns": [group, {"y": np.arange(3)}],
         "other shapes": [{"x": np.zeros((2, 3, 4))}, {"x": np.zeros((2, 4, 3))}],
@@ -384,6 +393,12 @@ def check_parquet(names) -> None:
     said = refusal("nulls", lambda: Parquet(store, "p"))
     assert "'holes'" in said and "0000" in said, f"nulls: where is not said: {said}"
     refusal("nulls in a field", lambda: Parquet(store, "p", ["image"]))
+    for name in ("rows", "ro", "image.byte", "image.bytes.x"):
+        said = refusal(f"no column {name}", lambda name=name: Parquet(store, "p", ["row", name]))
+        assert repr(name) in said, f"no column {name}: {said}"
+    put_parquet(names, store, "s/a.parquet", {"x": [1, None]}, write_statistics=False)
+    said = refusal("a file without statistics", lambda: Parquet(store, "s"))
+    assert "does not count" in said, f"a file without statistics: {said}"
     source = Parquet(store, "p", ["row", "vector", "list", "image.bytes"])
     seen = []
     for process in range(3):
@@ -453,6 +468,50 @@ def check_tar(names) -> None:
     said = refusal("a text without a class", lambda: names["index_tars"](store, "half"))
     assert "/2" in said and "half/0.tar" in said, f"the example is not named: {said}"
     refusal("no tar", lambda: names["index_tars"](store, "z"), FileNotFoundError)
+    put_tar(names, store, "twice/0.tar", [("1.cls", b"1"), ("1.txt", b""), ("1.cls", b"2")])
+    said = refusal("a file twice", lambda: names["index_tars"](store, "twice"))
+    assert "1.cls" in said and "twice/0.tar" in said, f"a file twice: {said}"
+    for path in ("p/6.tar", "p/7.tar"):  # written after the list of their members
+        put_tar(names, store, path, [("y.txt", b"0001"), ("y.cls", b"1")])
+        said = refusal("a newer tar", lambda: names["Tar"](store, "p", decode))
+        assert path in said, f"a newer tar is not named: {said}"
+        names["index_tars"](store, "p")
+    put_tar(names, store, "bad/0.tar", [("1.cls", b"no number"), ("1.txt", b"0001")])
+    names["index_tars"](store, "bad")
+    try:
+        names["Tar"](store, "bad", decode).read(0)
+    except ValueError as error:
+        assert "bad/0.tar" in str(error.__notes__), "the tar of a damaged example is not named."
+
+
+@tried(
+    4,
+    sizes=st.lists(st.integers(0, 90), min_size=1, max_size=9),
+    rows=st.integers(1, 60),
+    piles=st.integers(1, 20),
+    seed=st.integers(0, 99),
+)
+def check_shuffled(names, sizes, rows, piles, seed) -> None:
+    """Each row comes once, with its others, in an order that follows the seed."""
+    source = source_of(sizes)
+    with tempfile.TemporaryDirectory() as folder:
+
+        def shuffled(seed):
+            groups = map(source.read, range(len(sizes)))
+            found = [*names["shuffled"](groups, rows, folder, piles, seed)]
+            assert all(0 < len(group["x"]) <= rows for group in found), "groups are too large."
+            return [np.concatenate([g[n] for g in found] or [[]]) for n in "xy"]
+
+        x, y = shuffled(seed)
+        assert np.array_equal(np.sort(x), np.arange(sum(sizes))), "a row is lost, or comes twice."
+        assert np.array_equal(2 * x, y), "columns do not belong together."
+        assert np.array_equal(shuffled(seed)[0], x), "the same seed has another order."
+        if len(x) > 60:
+            places = np.corrcoef(x, np.arange(len(x)))[0, 1]
+            assert abs(places) < 0.6 and (shuffled(seed + 1)[0] != x).any(), "it is not shuffled."
+        assert not [*Path(folder).iterdir()], "files are left behind."
+    unequal = [{"x": np.arange(3), "y": np.arange(4)}]
+    refusal("unequal lengths", lambda: [*names["shuffled"](unequal, 2, None)])
 
 
 def check_parts(names) -> None:
@@ -482,16 +541,17 @@ BROKEN = [
     ("check_kinds", "npz[name].view(dtype)", "npz[name]", "bfloat16"),
     ("check_kinds", "lost or not number", "not number", "large numbers: goes through"),
     ("check_kinds", "or np.ma.isMaskedArray(array)", "", "a masked array: goes through"),
-    ("check_version", "{zlib.crc32(data):08x}", "{rows:08x}", "another dataset: goes through"),
+    ("check_version", "{zlib.crc32(data):08x}.npz", "{rows:08x}.npz", "is not what"),
     (
         "check_killed_write",
         'obstore.put(store, f"{prefix}/index.json", index.encode())',
         "pass",
         "raises FileNotFoundError",
     ),
-    ("check_damage", "npz[name].view(dtype)", "npz", "damage: goes through"),
-    ("check_own_files", "or values.null_count", "", "a null in a list: goes through"),
+    ("check_damage", '{zlib.crc32(data):08x}" not in path', '" not in path', "goes through|named"),
+    ("check_own_files", "nulls = column.null_count", "pass", "a null in a list: goes through"),
     ("check_copies", "if not file.exists() or", "if True or", "copied again"),
+    ("check_copies", 'each["path"] not in folders', "True", "raises"),
     ("check_copies", "file.stat().st_mtime_ns != time", 'found["size"] > 9e9', "differs|a change"),
     (
         "check_killed_copy",
@@ -501,7 +561,9 @@ BROKEN = [
     ),
     ("check_inputs", "seed, start, mix - 1) < 0", "seed, mix - 1) < 0", "goes through"),
     ("check_seven_shards", "length - begins, 0", "length - begins, 1", "rows are lost|raises"),
-    ("check_parquet", "statistics.null_count != 0", "False", "nulls"),
+    ("check_parquet", "if counted.null_count:", "if False:", "nulls"),
+    ("check_parquet", "if chunks and not own:", "if False:", "no column rows: goes through"),
+    ("check_parquet", "if counted is None or", "if False or", "raises|statistics"),
     ("check_parquet", "if this != schema:", "if False:", "other columns: goes through"),
     ("check_parquet", "if len(lengths) > 1:", "if False:", "lists of many lengths"),
     (
@@ -512,5 +574,9 @@ BROKEN = [
     ),
     ("check_tar", "filter(tarfile.TarInfo.isfile, tar)", "tar", "raises|lost"),
     ("check_tar", "if sorted(example) != suffixes:", "if False:", "without a class"),
+    ("check_tar", "if suffix in example:", "if False:", "a file twice: goes through"),
+    ("check_tar", 'found["last_modified"] > written', "False", "a newer tar: goes through"),
+    ("check_shuffled", "np.flatnonzero(to == pile)", "np.flatnonzero(to >= pile)", "twice"),
+    ("check_shuffled", "order = random.permutation", "order = np.arange", "not shuffled|order"),
     ("check_parts", "range(process, parts, processes)", "range(parts // processes)", "rows"),
 ]
