@@ -7,7 +7,6 @@ holds them: what is compared is the work of the loader, not the disk.
 
 import collections
 import contextlib
-import functools
 import itertools
 import tempfile
 from collections.abc import Iterator
@@ -161,7 +160,10 @@ def tfrecords(names: dict, folder: Path):
     builder = tfds.builder_from_directory(str(home))
     from tfds_disk import disk_batches  # the lesson's cell wrote it
 
-    return functools.partial(disk_batches, builder, BATCH, 0, BUFFER)
+    def stream():
+        yield from disk_batches(builder, BATCH, 0, BUFFER)
+
+    return stream
 
 
 def stored_groups(names: dict, folder: Path):
