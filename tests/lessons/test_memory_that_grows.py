@@ -1,6 +1,7 @@
 """What the lesson on memory hands out: `memory`, and `fit_in_shm`."""
 
 import mmap
+import os
 import re
 import shutil
 import subprocess
@@ -19,23 +20,24 @@ from tools import lessons
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-def cell(start: str) -> str:
-    cells = lessons.code_cells(lessons.read_md("memory_that_grows"))
-    [source] = [cell.source for cell in cells if start in cell.source.split("\n\n")[0]]
+def cell(start: str, name: str = "memory_that_grows") -> str:
+    cells = lessons.code_cells(lessons.read_md(name))
+    [source] = [cell.source for cell in cells if start in cell.source]
     return source
 
 
 @pytest.fixture(scope="module")
 def numbers() -> types.ModuleType:
-    module = types.ModuleType("memory_numbers")
-    exec(cell("%%writefile memory_numbers.py").partition("\n")[2], vars(module))
+    module = types.ModuleType("numbers_of_memory")
+    exec(cell("def memory("), vars(module))
+    exec(cell("def container("), vars(module))
     return module
 
 
 @pytest.fixture(scope="module")
 def fit_in_shm():
     names = {"jax": jax, "mmap": mmap, "shutil": shutil, "torch": torch}
-    exec(cell("def fit_in_shm("), names)
+    exec(cell("def fit_in_shm(", "memory_that_grows_in_depth"), names)
     return names["fit_in_shm"]
 
 
@@ -77,33 +79,73 @@ def forbidden(name: str):
 
 def test_other_users(numbers):
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
-        with forbidden(f"/proc/{child.pid}/stat"):  # a stranger, where /proc hides them
-            assert str(child.pid) not in numbers.family()
-            assert numbers.memory()["own"] > 0
         with forbidden(f"/proc/{child.pid}/smaps_rollup"), pytest.raises(PermissionError):
             numbers.memory()
         child.stdin.close()
 
 
 def test_a_machine_without_dev_shm(numbers):
-    with mock.patch.object(Path, "is_dir", lambda path: False):
+    with mock.patch.object(Path, "exists", lambda path: False):
         assert numbers.memory()["/dev/shm"] == 0
 
 
 def test_a_process_that_has_ended_is_refused(numbers):
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    with pytest.raises(ValueError, match=rf"memory\({ended.pid}\) needs a process that runs"):
-        numbers.memory(ended.pid)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as zombie:
+        zombie.stdin.close()
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)  # nobody has asked for its code
+        with pytest.raises(ValueError, match="it has ended"):
+            numbers.memory(zombie.pid)
+        assert numbers.memory()["own"] > 0
+    with pytest.raises(numbers.psutil.NoSuchProcess, match=str(zombie.pid)):
+        numbers.memory(zombie.pid)
 
 
 def test_an_old_kernel_is_refused(numbers):
-    def without(path, read=numbers.read, **options):
+    def without(path, read=Path.read_text, **options):
         return re.sub(r"Pss_.*\n", "", read(path, **options))
 
-    old = mock.patch.object(numbers, "read", without)
-    with old, pytest.raises(ValueError, match=r"on Linux 5\.3 or newer"):
+    old = mock.patch.object(Path, "read_text", without)
+    with old, pytest.raises(ValueError, match=r"Linux is before 5\.3"):
         numbers.memory()
+
+
+V1, V2 = ("limit_in_bytes", "oom_control"), ("max", "events")
+NO_LIMIT = {V1: 2**63 - 4096, V2: "max"}
+
+
+@pytest.mark.parametrize("version", [V1, V2], ids=["version 1", "version 2"])
+@pytest.mark.parametrize(
+    "own, groups, expected",
+    [
+        ("/", {"": (5_000_000, 2)}, (5, 2)),  # a container sees its own group as the root
+        ("/pod/c", {"": (None, 0), "pod": (4_000_000, 3), "pod/c": (9_000_000, 1)}, (4, 3)),
+        ("/docker/abc", {"": (7_000_000, 1)}, (7, 1)),  # the path is the host's
+        ("/a", {"": (None, 0), "a": (None, 0)}, (64, 0)),
+        ("/a", {}, (64, 0)),
+    ],
+    ids=["container", "pod", "the host's path", "no limit", "no files"],
+)
+def test_limits_and_kills_of_control_groups(numbers, tmp_path, version, own, groups, expected):
+    """The least limit counts, and the most kills, of all groups around the program."""
+    root = tmp_path / "sys" / ("memory" if version == V1 else "")
+    for path, (limit, kills) in groups.items():
+        (root / path).mkdir(parents=True, exist_ok=True)
+        text = NO_LIMIT[version] if limit is None else limit
+        (root / path / f"memory.{version[0]}").write_text(f"{text}\n")
+        (root / path / f"memory.{version[1]}").write_text(f"oom 9\noom_kill {kills}\n")
+    lines = f"4:memory:{own}\n0::/\n" if version == V1 else f"2:cpu:/x\n0::{own}\n"
+    (tmp_path / "cgroup").write_text(lines)
+    places = {"/proc/self/cgroup": tmp_path / "cgroup", "/sys/fs/cgroup": tmp_path / "sys"}
+
+    def path_of(first, *parts):
+        return Path(places.get(first, first), *parts)
+
+    total = mock.Mock(total=64_000_000)
+    with (
+        mock.patch.object(numbers, "Path", path_of),
+        mock.patch.object(numbers.psutil, "virtual_memory", lambda: total),
+    ):
+        assert numbers.container() == expected
 
 
 def test_batches_fit_exactly_or_are_refused(fit_in_shm):
@@ -115,13 +157,26 @@ def test_batches_fit_exactly_or_are_refused(fit_in_shm):
         usage = mock.Mock(free=free)
         with mock.patch.object(shutil, "disk_usage", return_value=usage):
             if fits:
+                assert fit_in_shm(batch, workers=2, prefetch_factor=None) == needed
                 assert fit_in_shm(batch, workers=2, prefetch_factor=2) == needed
             else:
                 with pytest.raises(ValueError, match=r"6 batches need .* MB of /dev/shm"):
                     fit_in_shm(batch, workers=2, prefetch_factor=2)
     assert fit_in_shm(batch, workers=0) == 0
-    for workers, factor in ((-1, 2), (1, 0)):
-        with pytest.raises(ValueError, match="must not be negative"):
+    for workers, factor in ((-1, 2), (1, -1)):
+        with pytest.raises(ValueError, match=f"workers={workers}, prefetch_factor={factor}"):
             fit_in_shm(batch, workers, factor)
-    with pytest.raises(ValueError, match="no tensor"):
-        fit_in_shm({"image": np.zeros(3)}, workers=2)
+    sparse = torch.eye(3).to_sparse()
+    for wrong in (np.zeros(3), sparse, types.SimpleNamespace(image=image)):
+        with pytest.raises(ValueError, match=f"not {type(wrong).__name__}"):
+            fit_in_shm({"image": wrong, "label": image}, workers=2)
+
+
+def test_what_is_watched_is_all_there_or_stops(numbers):
+    readings = iter([100, 150, 201])
+    names = {"memory": lambda: {"own": next(readings)}}
+    exec(cell("def watched(", "memory_that_grows_in_depth"), names)
+    seen = []
+    with pytest.raises(MemoryError, match="before batch 20 own memory has 101 MB more, of 100 MB"):
+        seen.extend(names["watched"](iter(range(40)), limit=100, every=10))
+    assert [*names["watched"]([], limit=1)] == []
