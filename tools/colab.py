@@ -60,6 +60,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "stream = grain.MapDataset.range(8).to_iter_dataset(no_threads)": GRAIN_WARNS,
     },
     "language_model_data": {"import grain": GRAIN_WARNS},
+    "memory_that_grows_in_depth": {"import absl.flags": GRAIN_WARNS},
     "many_devices": {
         'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
             "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"

@@ -114,6 +114,7 @@ NO_LIMIT = {V1: 2**63 - 4096, V2: "max"}
 
 
 @pytest.mark.parametrize("version", [V1, V2], ids=["version 1", "version 2"])
+@pytest.mark.parametrize("kinds", ["memory", "cpuset,memory"])
 @pytest.mark.parametrize(
     "own, groups, expected",
     [
@@ -125,7 +126,7 @@ NO_LIMIT = {V1: 2**63 - 4096, V2: "max"}
     ],
     ids=["container", "pod", "the host's path", "no limit", "no files"],
 )
-def test_limits_and_kills_of_control_groups(numbers, tmp_path, version, own, groups, expected):
+def test_limits_and_kills_of_groups(numbers, tmp_path, version, kinds, own, groups, expected):
     """The least limit counts, and the most kills, of all groups around the program."""
     root = tmp_path / "sys" / ("memory" if version == V1 else "")
     for path, (limit, kills) in groups.items():
@@ -133,7 +134,7 @@ def test_limits_and_kills_of_control_groups(numbers, tmp_path, version, own, gro
         text = NO_LIMIT[version] if limit is None else limit
         (root / path / f"memory.{version[0]}").write_text(f"{text}\n")
         (root / path / f"memory.{version[1]}").write_text(f"oom 9\noom_kill {kills}\n")
-    lines = f"4:memory:{own}\n0::/\n" if version == V1 else f"2:cpu:/x\n0::{own}\n"
+    lines = f"4:{kinds}:{own}\n0::/\n" if version == V1 else f"2:cpu:/x\n0::{own}\n"
     (tmp_path / "cgroup").write_text(lines)
     places = {"/proc/self/cgroup": tmp_path / "cgroup", "/sys/fs/cgroup": tmp_path / "sys"}
 
@@ -163,7 +164,7 @@ def test_batches_fit_exactly_or_are_refused(fit_in_shm):
                 with pytest.raises(ValueError, match=r"6 batches need .* MB of /dev/shm"):
                     fit_in_shm(batch, workers=2, prefetch_factor=2)
     assert fit_in_shm(batch, workers=0) == 0
-    for workers, factor in ((-1, 2), (1, -1)):
+    for workers, factor in ((-1, 2), (1, -1), (1, 0)):
         with pytest.raises(ValueError, match=f"workers={workers}, prefetch_factor={factor}"):
             fit_in_shm(batch, workers, factor)
     sparse = torch.eye(3).to_sparse()
@@ -173,10 +174,10 @@ def test_batches_fit_exactly_or_are_refused(fit_in_shm):
 
 
 def test_what_is_watched_is_all_there_or_stops(numbers):
-    readings = iter([100, 150, 201])
-    names = {"memory": lambda: {"own": next(readings)}}
+    readings = iter([(100, 50), (150, 50), (100, 101)])
+    names = {"memory": lambda: dict(zip(("own", "/dev/shm"), next(readings), strict=True))}
     exec(cell("def watched(", "memory_that_grows_in_depth"), names)
     seen = []
-    with pytest.raises(MemoryError, match="before batch 20 own memory has 101 MB more, of 100 MB"):
-        seen.extend(names["watched"](iter(range(40)), limit=100, every=10))
+    with pytest.raises(MemoryError, match="before batch 20 201 MB are held, of 200 MB allowed"):
+        seen.extend(names["watched"](iter(range(40)), limit=200, every=10))
     assert [*names["watched"]([], limit=1)] == []
