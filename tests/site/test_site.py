@@ -232,7 +232,7 @@ TASKS = {
     "search a section": ("photographs+pytorch", ["> Read a folder of photographs"], TORCH),
     "search why memory grows": (
         "memory+grows",
-        ["Memory that grows: which part, and what bounds it?"],
+        ["Memory that grows"],
         MEMORY,
     ),
     "search a message": ("Disallowed+host-to-device+transfer", ["Troubleshooting"], MESSAGES),
