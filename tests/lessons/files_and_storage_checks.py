@@ -482,6 +482,8 @@ def check_tar(names) -> None:
         names["Tar"](store, "bad", decode).read(0)
     except ValueError as error:
         assert "bad/0.tar" in str(error.__notes__), "the tar of a damaged example is not named."
+    else:
+        raise AssertionError("a damaged example: goes through.")
 
 
 @tried(
