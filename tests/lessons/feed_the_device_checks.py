@@ -3,17 +3,16 @@
 import ast
 import collections
 import concurrent.futures
+import contextlib
 import functools
 import itertools
 import threading
 import time
 import types
 
-import hypothesis_cases
 import numpy as np
 from copied_cells import refusal
 
-from benchmarks import contract
 from benchmarks.lesson import only, tagged
 
 SHAPES = ((8, 8), (5, 7, 3), (11,))
@@ -24,86 +23,65 @@ def prepare(names) -> None:
     exec(only(tagged("resident-epoch"), kinds), names)
 
 
-def check_stream(names) -> None:
-    for case in contract.CASES:
-        contract.check_case(names["tuned_batches"], case)
-    hypothesis_cases.run(names["tuned_batches"])
-
-
-def check_measures(names) -> None:
-    a_step, alone = names["seconds_a_step"], names["seconds_alone"]
-    record, same_batch = names["record"], names["same_batch"]
-    for measure in (
-        functools.partial(a_step, tired),
-        functools.partial(record, tired),
-        alone,
-        functools.partial(names["diagnose"], tired),
-    ):
-        for count, ready in ((0, 0), (1, 0), (5, 0), (9, 0), (40, 64), (70, 64)):
-            given = iter([np.zeros(3)] * count)
-            refuses("Too few batches", measure, given, ready=ready)
-    refuses("Too few batches", same_batch, [])
-    refuses("must return", a_step, lambda _: None, itertools.repeat(0))
-    load, copy = alone(slow(itertools.repeat(np.zeros(3)), 0.02), ready=0)
-    assert load >= 0.02 and copy < load, "a slow loader is not seen."
-    assert a_step(tired, itertools.repeat(0)) >= 0.01, "a slow loop is not seen."
+def check_diagnose(names) -> None:
+    diagnose = names["diagnose"]
+    for count, steps, ready in ((0, 5, 0), (1, 5, 0), (12, 5, 0), (16, 5, 4), (106, 20, 64)):
+        needed = 2 * steps + ready + 3
+        given = iter([np.zeros(3)] * count)
+        refuses(f"{needed} batches", diagnose, tired, given, steps, ready)
+    refuses("has to return", diagnose, lambda _: None, itertools.repeat(np.zeros(3)))
+    nested = {"x": {"y": np.zeros((4, 2))}, "number": np.int32(3), "text": np.float32(0)}
+    for batch in (np.int32(1), nested, (np.zeros(3), [np.zeros((3, 1))])):
+        for verdict, loop, batches, options in (
+            ("step", tired, itertools.repeat(batch), {}),
+            ("loader", quick, slow(itertools.repeat(batch), 0.02), {}),
+            ("turns", tired, slow(itertools.repeat(batch), 0.01), {}),
+            ("transfer", sends, itertools.repeat(batch), {"send": late}),
+        ):
+            found = said(diagnose, loop, batches, steps=9, ready=0, **options)
+            assert found == verdict, f"{verdict} is diagnosed as {found}."
+    ready = itertools.chain(itertools.repeat(nested, 40), slow(itertools.repeat(nested), 0.02))
+    found = said(diagnose, quick, ready, steps=9, ready=37)
+    assert found == "loader", f"batches that were ready are measured: {found}."
     taken = []
     counted = (taken.append(n) or np.zeros(3) for n in itertools.count())
-    a_step(tired, counted, steps=4, rounds=2, ready=5)
-    assert len(taken) == 2 + 5 + 8, f"{len(taken)} batches are taken for 15."
-    ahead = itertools.chain(itertools.repeat(np.zeros(3), 42), slow_zeros(0.02))
-    step = a_step(list, ahead, ready=40)
-    assert step >= 0.019, "batches that were ready are measured."
-    ahead = itertools.chain(itertools.repeat(np.zeros(3), 40), slow_zeros(0.02))
-    assert alone(ahead, ready=40)[0] >= 0.019, "batches that were ready are measured."
+    said(diagnose, tired, counted, steps=4, ready=5)
+    assert len(taken) == 16, f"{len(taken)} batches are taken for 16."
 
 
-def check_limit(names) -> None:
-    limit, full_lane = names["limit"], names["full_lane"]
-    for seconds, answer in (
-        ((10, 9, 1, 1), "step"),
-        ((10, 2, 9, 1), "load"),
-        ((10, 2, 1, 9), "copy"),
-        ((10, 6, 4, 1), "turns"),
-        ((10, 10, 0, 50), "step"),
-        ((10, 9, 1, 12), "step"),
-        ((2e-5, 1e-5, 0, 8e-5), "step"),
-        ((50, 10, 0, 50), "copy"),
-    ):
-        assert limit(*seconds) == answer, f"{seconds} are not limited by {answer!r}."
-    joined = names["joined"]
+def check_full_lane(names) -> None:
+    joined, full_lane = names["joined"], names["full_lane"]
     given = [(50e6, 60e6), (0, 10e6), (5e6, 8e6), (10.004e6, 12e6), (12.01e6, 13e6)]
     spans = joined(given, 0, True)
     assert np.allclose(spans, [[0, 12], [12.01, 13], [50, 60]]), "kernels are not joined."
     assert len(joined(given, 0)) == 4, "copies are joined over a gap."
     assert joined([], 0).shape == (0, 2), "a lane without work has another shape."
-    empty = np.zeros((0, 2))
     for load, compute, lane in (
         ([[0.0, 9]], [[9.0, 10]], "load"),
         ([[0.0, 5]], [[5.0, 10]], None),
-        ([[0.0, 1]], [[1.0, 10]], "compute"),
+        ([[0.0, 1]], [[1.0, 10]], "compute 0"),
     ):
-        lanes = {"load": np.array(load), "copy": empty, "compute": np.array(compute)}
+        lanes = {"load": np.array(load), "compute 0": np.array(compute)}
         assert full_lane(lanes) == lane, f"{lane} is not the full lane."
-    unseen = {"load": np.array([[0.0, 9]]), "copy": empty, "compute": empty}
-    assert full_lane(unseen) is None, "a lane is full that nothing was compared with."
 
 
 def check_lanes(names) -> None:
     lane_of = names["lane_of"]
     gpu = "/device:GPU:0"
     for (plane, line, name, *stats), lane in {
-        (gpu, "Stream #13(Compute)", "loop_fusion_2"): "compute",
+        (gpu, "Stream #13(Compute)", "loop_fusion_2"): "compute 0",
+        ("/device:GPU:3", "Stream #13(Compute)", "loop_fusion_2"): "compute 3",
+        ("/device:GPU:3", "Stream #19", "ncclDevKernel_AllReduce_Sum_f32"): "collective 3",
         (gpu, "Stream #14(MemcpyH2D)", "MemcpyH2D"): "copy",
         (gpu, "Stream #15(MemcpyD2H)", "MemcpyD2H"): "copy",
-        (gpu, "Stream #13(Compute)", "MemcpyD2D"): "compute",
+        (gpu, "Stream #13(Compute)", "MemcpyD2D"): "compute 0",
         (gpu, "XLA Ops", "loop_fusion_2", ("hlo_op", "loop_fusion_2")): None,
         ("/host:CPU", "python3", "feed: load"): "load",
         ("/host:CPU", "python3", "feed: copy"): "copy",
         ("/host:CPU", "python3", "step", ("step_num", 3)): None,
-        ("/host:CPU", "tf_XLAEigen/1", "dot.3", ("hlo_op", "dot.3")): "compute",
-        ("/host:CPU", "python3", "copy", ("hlo_op", "copy")): "compute",
-        ("/host:CPU", "tf_XLA", "ThunkExecutor::Execute (wait for completion)"): "compute",
+        ("/host:CPU", "tf_XLAEigen/1", "dot.3", ("hlo_op", "dot.3")): "compute 0",
+        ("/host:CPU", "python3", "copy", ("hlo_op", "copy")): "compute 0",
+        ("/host:CPU", "tf_XLA", "ThunkExecutor::Execute (wait for completion)"): "compute 0",
         ("/host:CPU", "tf_XLAEigen/1", "ThreadpoolListener::Record"): None,
         ("/host:CPU", "tf_XLAEigen/1", "end: dot.3"): None,
     }.items():
@@ -144,8 +122,10 @@ def check_training(names) -> None:
         images = rng.integers(0, 17, (60, *shape)).astype(np.uint8)
         labels = rng.integers(0, 5, 60).astype(np.int32)
         params = names["init_params"](jax.random.key(0), (images[0].size, 16, 5))
-        batches = list(itertools.islice(names["tuned_batches"](images, labels, 7, 0), 6))
-        one_by_one = names["train"](params, batches, 16)
+        batches = [(images[n : n + 7], labels[n : n + 7]) for n in range(0, 42, 7)]
+        one_by_one = params
+        for batch in batches:
+            one_by_one = names["train_step"](one_by_one, *batch, 0.1, 16)
         [stack] = names["stacked"](batches, 6)
         in_one = names["train_steps"](params, *stack, largest=16)
         assert near(one_by_one, in_one), f"{shape}: a scan trains otherwise."
@@ -155,10 +135,25 @@ def check_training(names) -> None:
         for size in (61, 0, -3):
             refuses("60 examples", names["resident_epoch"], params, key, images, labels, size)
         refuses("30 labels", names["resident_epoch"], params, key, images, labels[:30], 7)
-        if len(shape) > 1:
-            moved = names["shifted"](key, images, by=2)
-            same = (moved.shape, moved.dtype) == (images.shape, images.dtype)
-            assert same, f"{shape}: shifted images are {moved.shape}, {moved.dtype}."
+        whole = names["train_step"](params, images[:42], labels[:42], 0.1, 16)
+        summed = names["accumulated_step"](params, *stack, largest=16)
+        assert near(whole, summed), f"{shape}: gradients are added up to others."
+        empty = [array[:0] for array in stack]
+        refuses("without parts", names["accumulated_step"], params, *empty)
+
+
+def check_watched(names) -> None:
+    watched_of = names["Watched"]
+    assert [*watched_of([])] == [] and [*watched_of(range(3))] == [0, 1, 2]
+    for ready, waits in ((True, True), (False, False)):
+        watched = watched_of(slow(range(3), 0.02))
+        for _ in watched:
+            watched.result = types.SimpleNamespace(is_ready=lambda ready=ready: ready)
+        seen = watched.waited >= 0.04
+        assert seen == waits, f"a result that is there, {ready}: waited {watched.waited} s."
+    watched = watched_of(slow(range(1), 0.02))
+    next(watched)
+    assert watched.waited == 0, "the first batch is counted."
 
 
 def check_bounded(names) -> None:
@@ -221,8 +216,27 @@ def slow(batches, seconds):
         yield batch
 
 
-def slow_zeros(seconds):
-    return slow(itertools.repeat(np.zeros(3)), seconds)
+def quick(batches) -> int:
+    for _ in batches:
+        pass
+    return 0
+
+
+def late(batch):
+    import jax
+
+    if not all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(batch)):
+        time.sleep(0.02)
+    return jax.device_put(batch)
+
+
+def sends(batches) -> int:
+    return quick(map(late, batches))
+
+
+def said(diagnose, *arguments, **options):
+    with contextlib.redirect_stdout(None):
+        return diagnose(*arguments, **options)
 
 
 def raising(error):
@@ -245,18 +259,16 @@ def error_of(stream, seconds=20) -> BaseException | None:
 
 
 BROKEN = [
-    ("check_stream", "seed, *part", "0, *part", "have the same order"),
-    (
-        "check_measures",
-        'raise ValueError(f"Too few',
-        'return print(f"Too few',
-        "goes through|raises",
-    ),
-    ("check_limit", "near=1.2", "near=2", "not limited by 'turns'"),
-    ("check_limit", "5_000 * kernels", "5_000", "joined over a gap"),
+    ("check_diagnose", "    load(some(ready))", "    load([])", "that were ready|are taken"),
+    ("check_diagnose", 'if whole < 1.2 * parts["step"]', "if False", "is diagnosed as"),
+    ("check_diagnose", "return longest if whole", "return longest if 0 < whole", "diagnosed as"),
+    ("check_full_lane", "5_000 * kernels", "5_000", "joined over a gap"),
     ("check_lanes", 'event.name.startswith("Memcpy")', "False", "is in the lane compute"),
+    ("check_lanes", 'event.name.startswith("nccl")', "False", "is in the lane compute 3"),
     ("check_stacks", "if len(shapes) > 1:", "if False:", "stacked says"),
     ("check_training", "*batch, rate", "images[0], labels[0], rate", "otherwise"),
+    ("check_training", "p - rate / len(images) * g", "p - rate * g", "added up to others"),
+    ("check_watched", "and self.result.is_ready()", "", "waited"),
     ("check_bounded", "jax.device_get(list(waiting))", "[]", "are the losses"),
     ("check_threads", "except BaseException", "except Exception", "TimeoutError"),
     ("check_threads", "queue.Queue(ahead)", "queue.Queue()", "ahead"),

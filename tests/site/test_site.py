@@ -225,7 +225,11 @@ TASKS = {
     "do the same with Grain": (FRONT, [TO_TORCH, TO_GRAIN], f"{GRAIN}#{PHOTOGRAPHS}"),
     "what each loader costs": (FRONT, [COSTS], LOADERS),
     "what it costs on a GPU": (FRONT, [COSTS, SPEED], f"{LOADERS}#know-when-speed-decides"),
-    "is my GPU waiting": (FRONT, ["and prove it", "The short answer"], f"{FEED}#the-short-answer"),
+    "is my GPU waiting": (
+        FRONT,
+        ["Is your GPU waiting for data?", "The short answer"],
+        f"{FEED}#the-short-answer",
+    ),
     "what is checked": (FRONT, ["compared with the page"], "pages/checked.html"),
     "a tensor without a copy": (FRONT, ["TensorFlow and CuPy"], "notebooks/dlpack_zero_copy.html"),
     "train on many hosts": (FRONT, ["many processes, exact resume"], HOSTS),
