@@ -263,11 +263,14 @@ class Lesson:
         if "resident_epoch" not in self.names:  # once, so that it is compiled once
             kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
             exec(only(tagged("resident-epoch"), kinds), self.names)
-        whole_epoch = self.names["resident_epoch"]
         resident = jax.device_put((self.names["train_images"], self.names["train_labels"]))
+        whole_epoch = functools.partial(self.names["resident_epoch"], self._one_step)
         return self._timed(
-            lambda params, n: whole_epoch(params, jax.random.key(n), *resident, BATCH)
+            lambda params, n: whole_epoch(params, jax.random.key(n), resident, BATCH)[0]
         )
+
+    def _one_step(self, params, batch):
+        return self.names["train_step"](params, *batch), None
 
     def _timed(self, train: Callable) -> float:
         import jax
