@@ -263,9 +263,10 @@ def error_of(stream, seconds=20) -> BaseException | None:
 
 
 BROKEN = [
-    ("check_diagnose", "take(some(ready))", "take([])", "that were ready|are taken"),
-    ("check_diagnose", 'if whole < 1.2 * parts["step"]', "if False", "is diagnosed as"),
-    ("check_diagnose", "return longest if whole", "return longest if 0 < whole", "diagnosed as"),
+    ("check_diagnose", "take(some(ready))", "take([])", "goes through|are taken"),
+    ("check_diagnose", "if whole < 1.2 * parts[longest]", "if True", "turns is diagnosed as"),
+    ("check_diagnose", "send(same)] * steps)", "same] * steps)", "transfer is diagnosed as"),
+    ("check_diagnose", "longest if whole", '"turns" if whole', "loader is diagnosed as"),
     ("check_full_lane", "5_000 * kernels", "5_000", "joined over a gap"),
     ("check_lanes", 'event.name.startswith("Memcpy")', "False", "is in the lane compute"),
     ("check_lanes", 'event.name.startswith("nccl")', "False", "is in the lane compute 3"),
