@@ -69,6 +69,7 @@ def main(end):
     from multiprocessing import active_children, resource_tracker
     from streams import process_batches
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     register = resource_tracker.register
 
     def registered(name, kind):
