@@ -248,7 +248,10 @@ def ended(folder: Path, first: str) -> set[str]:
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("first, expected", [("start_worker", WAYS), ("nothing", WAYS[:1])])
+NOTHING = pytest.param("nothing", WAYS[:1], marks=pytest.mark.weekly)
+
+
+@pytest.mark.parametrize("first, expected", [("start_worker", WAYS), NOTHING])
 def test_workers_end_with_a_killed_program(folder, first, expected):
     assert ended(folder, first) == {*expected}
 
