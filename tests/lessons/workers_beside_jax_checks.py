@@ -95,7 +95,8 @@ def check_arguments(names) -> None:
             call = lambda make=make, number=number, start=start: next(  # noqa: E731
                 names[make]([1, 2, 3], number, start)
             )
-            assert f"{workers}={number}, {start=}" in refusal("arguments", call)
+            said = refusal("arguments", call)
+            assert f"{workers}={number}, {start=}" in said, f"arguments are not named: {said}"
     assert not left()
 
 
@@ -180,12 +181,12 @@ def check_gathered(names) -> None:
 def check_rows(names) -> None:
     """A file of rows travels as a path, and gives copies that can be written to."""
     with tempfile.TemporaryDirectory() as folder:
-        array = np.arange(24, dtype=np.int16).reshape(6, 4)
+        array = np.arange(2_400, dtype=np.int16).reshape(600, 4)
         np.save(Path(folder, "rows.npy"), array)
         with contextlib.chdir(folder):
             rows = of_module("Rows", "workers_rows")("rows.npy")
         rows = pickle.loads(pickle.dumps(rows))  # in another folder
-        assert len(rows) == 6 and np.array_equal(rows[[5, 0]], array[[5, 0]])
+        assert len(rows) == 600 and np.array_equal(rows[[5, 0]], array[[5, 0]])
         rows[2][:] = 0
         assert np.array_equal(rows[2], array[2]), "a write reaches the file."
         assert len(pickle.dumps(rows)) < 1_000, "the rows travel."
