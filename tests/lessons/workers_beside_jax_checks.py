@@ -221,7 +221,7 @@ BROKEN = [
         "check_processes",
         "return leaf.numpy() if torch.is_tensor(leaf) else leaf",
         "return leaf",
-        "",
+        "is refused",
     ),
     ("check_made", "if shuffled[0] != epoch:", "if shuffled[0] is None:", "same order"),
     (
@@ -238,6 +238,6 @@ BROKEN = [
         "others",
     ),
     ("check_rows", 'return self.__dict__ | {"rows": None}', "return self.__dict__", "travel"),
-    ("check_rows", "Path(path).absolute()", "Path(path)", ""),
-    ("check_rows", "np.array(self.rows[index])", "self.rows[index]", ""),
+    ("check_rows", "Path(path).absolute()", "Path(path)", "is refused"),
+    ("check_rows", "np.array(self.rows[index])", "self.rows[index]", "is refused"),
 ]
