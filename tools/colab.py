@@ -71,9 +71,6 @@ KNOWN: dict[str, dict[str, str]] = {
             "Ray says that Colab's ipywidgets is older than its notebook output needs"
         ),
     },
-    "workers_beside_jax": {
-        "from workers_sizes import EACH, SIZES, as_array, as_collated, as_tensor": GRAIN_WARNS,
-    },
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.
