@@ -29,6 +29,7 @@ def check_diagnose(names) -> None:
         needed = 2 * steps + ready + 3
         given = iter([np.zeros(3)] * count)
         refuses(f"{needed} batches", diagnose, tired, given, steps, ready)
+    refuses("take all batches", diagnose, lambda b: [next(b)], itertools.repeat(np.zeros(3)))
     refuses("has to return", diagnose, lambda _: None, itertools.repeat(np.zeros(3)))
     nested = {"x": {"y": np.zeros((4, 2))}, "number": np.int32(3), "text": np.float32(0)}
     for batch in (np.int32(1), nested, (np.zeros(3), [np.zeros((3, 1))])):
@@ -95,6 +96,7 @@ def check_stacks(names) -> None:
     uneven = [{"x": np.zeros(4)}, {"x": np.zeros(4)}, {"x": np.zeros(3)}]
     refuses("(3,)", stacked, uneven, 3)
     refuses("differ", stacked, [(np.zeros(3), 1), (np.zeros(3), np.zeros(3))], 2)
+    refuses("float16", stacked, [np.zeros(3, np.float16), np.zeros(3, np.float32)], 2)
     for shape, dtype in itertools.product(SHAPES, ("uint8", "float32", "int64")):
         rng = np.random.default_rng(0)
         batches = [
@@ -149,15 +151,26 @@ def check_training(names) -> None:
 def check_watched(names) -> None:
     watched_of = names["Watched"]
     assert [*watched_of([])] == [] and [*watched_of(range(3))] == [0, 1, 2]
-    for ready, waits in ((True, True), (False, False)):
-        watched = watched_of(slow(range(3), 0.02))
+    for busy, idle in ((0.0, 0.2), (0.05, 0.1), (60, 0)):
+        watched = watched_of(slow(range(3), 0.1))
         for _ in watched:
-            watched.result = types.SimpleNamespace(is_ready=lambda ready=ready: ready)
-        seen = watched.waited >= 0.04
-        assert seen == waits, f"a result that is there, {ready}: waited {watched.waited} s."
+            watched.made({"loss": Done(time.perf_counter() + busy if busy < 60 else None)})
+        seen = watched.waited
+        assert idle - 0.01 <= seen <= idle + 0.05 + idle, f"waited {seen} s of {idle} s."
     watched = watched_of(slow(range(1), 0.02))
     next(watched)
-    assert watched.waited == 0, "the first batch is counted."
+    assert np.isnan(watched.waited), "it has waited though no step was made."
+
+
+class Done:
+    """What a step made, and is there at a time, or after half a second."""
+
+    def __init__(self, end):
+        self.end = end or time.perf_counter() + 0.5
+
+    def block_until_ready(self):
+        time.sleep(max(0, self.end - time.perf_counter()))
+        return self
 
 
 def check_bounded(names) -> None:
@@ -272,7 +285,7 @@ BROKEN = [
     ("check_lanes", 'event.name.startswith("nccl")', "False", "is in the lane compute 3"),
     ("check_stacks", "if len(shapes) > 1:", "if False:", "stacked says"),
     ("check_training", "gradient / parts", "gradient", "added up to others"),
-    ("check_watched", "and self.result.is_ready()", "", "waited"),
+    ("check_watched", "max(start, self.done.result())", "start", "waited"),
     ("check_bounded", "jax.device_get(list(waiting))", "[]", "are the losses"),
     ("check_threads", "except BaseException", "except Exception", "TimeoutError"),
     ("check_threads", "queue.Queue(ahead)", "queue.Queue()", "ahead"),
