@@ -115,9 +115,20 @@ def check_processes(names) -> None:
     assert len(got) == 5, f"{len(got)} batches came before the error, not 5."
     for found, made in zip(got, structure[2:], strict=True):
         assert found["s"] == made["s"] and isinstance(found["n"], np.ndarray), found
+        assert [*found] == [*made], f"the keys come in another order: {[*found]}"
         assert same([found["n"], *found["p"]], [made["n"], *made["p"]])
         assert found["p"][1].dtype == float and found["n"].dtype == made["n"].dtype
     assert not left(), "processes are left after an error."
+    stream, got = names["process_batches"](Ended(), 1), []
+    error = refusal_lines(lambda: got.extend(stream), RuntimeError)
+    assert got == [0, 1], f"{got} came before the error."
+
+
+class Ended:
+    """batches[step] with a mistake that would look like the end of the stream."""
+
+    def __getitem__(self, step):
+        return step if step < 2 else next(iter([]))
 
 
 def refusal_lines(call, kind) -> list[str]:
@@ -219,9 +230,21 @@ BROKEN = [
     ),
     (
         "check_processes",
-        "return leaf.numpy() if torch.is_tensor(leaf) else leaf",
-        "return leaf",
+        "return batch.numpy() if torch.is_tensor(batch) else batch",
+        "return batch",
         "is refused",
+    ),
+    (
+        "check_processes",
+        "for key, part in batch.items()",
+        "for key, part in sorted(batch.items())",
+        "another order",
+    ),
+    (
+        "check_processes",
+        "        while True:\n            yield as_arrays(next(loader))",
+        "        for batch in loader:\n            yield as_arrays(batch)",
+        "no error came",
     ),
     ("check_made", "if shuffled[0] != epoch:", "if shuffled[0] is None:", "same order"),
     (
