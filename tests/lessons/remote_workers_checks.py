@@ -1,4 +1,4 @@
-"""The lesson on remote workers: its functions on other photographs, and on batches that are late."""
+"""The lesson on remote workers: its functions on other photographs, and on late batches."""
 
 import itertools
 import tempfile
