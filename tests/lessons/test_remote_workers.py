@@ -76,7 +76,7 @@ def test_no_server_outlives_the_notebook(tmp_path):
     end(servers)
 
 
-RAY = sources(NAME, "RAY_TMPDIR", "def batches(", "for tries_left")
+RAY = sources(NAME, "def start_ray(", "def batches(") + "\nstart_ray(cores=2)\n"
 KILLED = """
 import psutil
 print(next(batches(lambda step: step, start=5)))
@@ -156,6 +156,7 @@ except ValueError as error:
     print(error)
 """
 AGAIN = """
+start_ray(cores=2)
 print("again", next(batches(make, 9))["x"].shape)
 ray.shutdown()
 """
@@ -164,8 +165,7 @@ ray.shutdown()
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory):
     """A program that goes through all of it, and starts Ray a second time."""
-    start = sources(NAME, "for tries_left")
-    return run(RAY + LIVES + start + AGAIN, tmp_path_factory.mktemp("lived"))
+    return run(RAY + LIVES + AGAIN, tmp_path_factory.mktemp("lived"))
 
 
 def test_a_worker_is_killed_beside_another_stream_and_nothing_is_lost(lived):
