@@ -193,6 +193,12 @@ LAYOUTS = {
 }
 
 
+def folders(data: Path) -> list[Path]:
+    """What is laid out in `data`, as whole folders, without what lessons wrote beside it."""
+    names = {layout.path.parts[0] for layout in LAYOUTS.values()}
+    return [data / name for name in sorted(names) if (data / name).is_dir()]
+
+
 # Laying out ----------------------------------------------------------------------------------
 
 

@@ -212,9 +212,9 @@ class Lesson(nbval_cells.Notebook):
     """A lesson, whose kernel has a folder and an environment of its own."""
 
     def kernel_options(self) -> dict:
-        self.folder = WORK / self.path.stem
-        shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed
-        content, stub, copy = (self.folder / name for name in ("content", "stub", "environment"))
+        self.own = WORK / self.path.stem
+        shutil.rmtree(self.own, ignore_errors=True)  # of a run that was killed
+        content, stub, copy = (self.own / name for name in ("content", "stub", "environment"))
         # Hard links: pip replaces a file, and never writes into one.
         shutil.copytree(environment(), copy, symlinks=True, copy_function=os.link)
         package = stub / "google" / "colab"  # no google/__init__.py: others have a part in `google`
@@ -223,9 +223,8 @@ class Lesson(nbval_cells.Notebook):
         (package / "output.py").touch()
         content.mkdir()
         # What was laid out, without what other lessons left there.
-        for top in {layout.path.parts[0] for layout in lay_out.LAYOUTS.values()}:
-            if (lessons.NOTEBOOKS / "data" / top).is_dir():
-                shutil.copytree(lessons.NOTEBOOKS / "data" / top, content / "data" / top)
+        for laid_out in lay_out.folders(lessons.NOTEBOOKS / "data"):
+            shutil.copytree(laid_out, content / "data" / laid_out.name)
         variables = {
             "IPYTHONDIR": str(stub / "ipython"),  # not the settings of the user
             "PATH": f"{copy / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -243,7 +242,7 @@ class Lesson(nbval_cells.Notebook):
     def teardown(self):
         super().teardown()
         nbformat.write(self.ran, WORK / self.path.name)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.own, ignore_errors=True)
 
 
 class Plugin(record.Outcomes):

@@ -4,12 +4,15 @@ nbval 0.11 collects and compares; it has had no release since March 2024, and it
 a cell does not notice a dead kernel, and gives other outputs than JupyterLab and Colab.
 """
 
+import tempfile
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 from nbval import plugin
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME
 
+from offline import lay_out
 from tools import lessons, runner
 
 
@@ -27,6 +30,7 @@ class Notebook(plugin.IPyNbFile):
     """A notebook, whose cells share a kernel. `ended`: why no further cell runs, or ""."""
 
     ended = ""
+    kernel = folder = None
 
     def collect(self):
         """The cells. Of all that nbval obeys, in comments and tags, only one tag is obeyed here."""
@@ -36,9 +40,21 @@ class Notebook(plugin.IPyNbFile):
             yield Cell.from_parent(self, **given, options=item.options | check)
 
     def kernel_options(self) -> dict:
-        """Where and how the kernel runs: `runner.Kernel` takes it."""
+        """Where and how the kernel runs: `runner.Kernel` takes it.
+
+        In a folder of its own, as in Colab: what two notebooks write that run at once, one half of
+        a file of the other, is no fault of theirs. What was laid out is there by links.
+        """
+        data = self.path.parent / "data"
+        self.folder = tempfile.TemporaryDirectory(
+            dir=data if data.is_dir() else None, prefix=".run-", ignore_cleanup_errors=True
+        )
+        own = Path(self.folder.name, "data")
+        for laid_out in lay_out.folders(data):
+            own.mkdir(exist_ok=True)
+            (own / laid_out.name).symlink_to(laid_out)
         return {
-            "folder": self.path.parent,
+            "folder": Path(self.folder.name),
             "name": self.config.option.nbval_kernel_name or CURRENT_ENV_KERNEL_NAME,
         }
 
@@ -60,6 +76,8 @@ class Notebook(plugin.IPyNbFile):
     def teardown(self):
         if self.kernel:
             self.kernel.stop()
+        if self.folder:
+            self.folder.cleanup()
 
 
 class Cell(plugin.IPyNbCell):

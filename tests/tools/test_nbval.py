@@ -139,6 +139,19 @@ def test_an_interrupted_run_leaves_no_kernel_and_changes_nothing(repository, in_
     assert notebook.read_bytes() == before
 
 
+def test_a_notebook_has_the_data_and_no_file_of_another(workshop, python):
+    cell = """from pathlib import Path
+print(Path("data/MNIST/raw").is_dir(), Path("data/made").exists(), Path("made.py").exists())
+Path("data/made").touch(), Path("made.py").touch();"""
+    paths = "notebooks/one.ipynb", "notebooks/two.ipynb"
+    for path in paths:
+        write(workshop, [ran(cell, "True False False\n")], path.removesuffix(".ipynb"))
+    before = sorted(workshop.rglob("*"))
+    done = python("-m", "pytest", "-p", "no:cacheprovider", "--nbval", *paths, cwd=workshop)
+    assert "2 passed" in done.stdout, done.stdout
+    assert sorted(workshop.rglob("*")) == before
+
+
 def test_a_package_that_is_not_installed_stops_the_run_with_one_sentence(workshop, python):
     path = workshop / "notebooks/grain.ipynb"
     path.write_text(path.read_text().replace("import grain", "import no_grain"))
