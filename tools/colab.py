@@ -66,8 +66,8 @@ KNOWN: dict[str, dict[str, str]] = {
             "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"
         ),
     },
-    "remote_workers": {
-        'os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=os.urandom(32).hex())': (
+    "remote_workers_in_depth": {
+        "import ray.data": (
             "Ray says that Colab's ipywidgets is older than its notebook output needs"
         ),
     },

@@ -21,7 +21,7 @@ from benchmarks import lesson
 from tools import lessons
 
 LESSON = lesson.DECODER  # has the order and the decoder
-SHARED = ((LESSON, "shared-rows"), ("remote_workers", "shared-listing"))
+SHARED = ((LESSON, "shared-rows"), ("grain_in_depth", "shared-listing"))
 MODULES = ("photo_windows", "photo_crops")
 
 
@@ -46,7 +46,7 @@ from photo_crops import decode_crop  # noqa: E402
 
 def make_photographs() -> None:
     """Make the folder of photographs on which the lessons' streams are timed, where it is not."""
-    [source] = cells("remote_workers", "shared-photographs")
+    [source] = cells("grain_in_depth", "shared-photographs")
     exec(source, {"np": np})
 
 

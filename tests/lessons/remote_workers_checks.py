@@ -6,137 +6,117 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from copied_cells import refusal
+from copied_cells import refusal, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
 
-from benchmarks import contract
+
+def made(step):
+    """A batch of nested columns that takes a while, another while at each step."""
+    random = np.random.default_rng(step)
+    __import__("time").sleep(random.uniform(0, 0.02))
+    return {"rows": random.random((step % 5, 3)), "more": (np.int64(step), f"text {step}")}
 
 
-def prepare(names) -> None:
-    """A dispatcher and two workers of this machine answer."""
-    names["ready"](*names["dispatchers"], *names["workers"])
+@tried(3, start=st.integers(0, 10**9), ahead=st.integers(1, 20), count=st.integers(1, 30))
+def check_order(names, start, ahead, count) -> None:
+    """Each batch comes once, in order, from any step, beside another stream."""
+    streams = [names["batches"](made, first, ahead) for first in (start, start + 7)]
+    for number in range(count):
+        for first, stream in zip((start, start + 7), streams, strict=True):
+            batch, right = next(stream), made(first + number)
+            assert np.array_equal(batch["rows"], right["rows"]), f"batch {number} is another."
+            assert batch["more"] == right["more"], f"batch {number} is another."
+
+
+def check_refusals(names) -> None:
+    """What cannot work is refused at the call, and a failed batch is named."""
+    for given in ((3,), (made, -1), (made, 0, 0)):
+        refusal(f"batches{given}", lambda given=given: names["batches"](*given))
+
+    def fails(step):
+        raise KeyError(step)
+
+    try:
+        next(names["batches"](fails, 12))
+    except KeyError as error:
+        said = [*getattr(error, "__notes__", [])]
+    assert said == ["This was batch 12."], f"the batch that failed is not named: {said}"
 
 
 def check_photographs(names) -> None:
-    """The stream keeps the contract's promises for photographs."""
-
-    def file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0, processes=1):
-        make = names["maker_of"](folder, batch_size, size, seed, process, processes)
-        return names["remote_batches"](make, names["DISPATCHER"], start)
-
+    """Each photograph comes once in an epoch, with its label; damaged ones are named."""
     with tempfile.TemporaryDirectory() as folder:
-        contract.check_files(file_batches, Path(folder), workers=())
-
-
-def check_bad_file(names) -> None:
-    """A stream with few batches early names a file that is broken."""
-    with tempfile.TemporaryDirectory() as folder:
-        contract.flat_photographs(Path(folder), 200, [(20, 30)], ["one"], hidden=False)
-        path = Path(folder, "one", "broken.png")
-        path.write_bytes(b"not a photograph")
-        make = names["maker_of"](folder, 4, 8, 0)
-        stream = names["remote_batches"](make, names["DISPATCHER"], ahead=1)
-        message = refusal("a broken file", lambda: list(itertools.islice(stream, 100)))
-        assert f"{path} cannot be decoded" in message, f"a broken file is not named: {message}"
-
-
-def check_reckoning(names) -> None:
-    """The missing cores and the bytes follow from the rates."""
-    reckon = names["reckon"]
-    for given, cores, gigabytes in (
-        ((1_050, 100, 2_000_000, 4), 11, 2.1),
-        ((100, 100, 1_000, 4), 0, 0),
-        ((100, 100, 1_000, 0), 1, 1e-4),
-    ):
-        found = reckon(*given)
-        right = cores, gigabytes
-        assert np.allclose(found, right), f"reckon{given} is {found}, not {right}."
-    for given in ((0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0), (1, 1, 1, -1)):
-        refusal(f"reckon{given}", lambda given=given: reckon(*given))
-
-
-def check_python_maker(names) -> None:
-    """A maker in Python gives each photograph once in an epoch."""
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(23):
-            path = Path(folder, f"class {number % 3}", f"{number}.png")
-            path.parent.mkdir(exist_ok=True)
-            Image.new("L", (20 + number, 30), 10 * number).save(path)
+        files = [Path(folder, f"{number}.png") for number in range(23)]
+        for number, file in enumerate(files):
+            Image.new("L", (20 + number, 30), 10 * number).save(file)
+        labels = np.arange(23) % 3
         for batch_size in (1, 5, 23):
-            make = names["python_maker_of"](folder, batch_size, 8, 0)
+            make = names["photographs_of"](files, labels, batch_size, 8)
             steps = 23 // batch_size
             for epoch in range(2):
-                batches = [make(np.int64(epoch * steps + step)) for step in range(steps)]
-                images = np.concatenate([batch["image"] for batch in batches])
-                labels = np.concatenate([batch["label"] for batch in batches])
+                batches = [make(epoch * steps + step) for step in range(steps)]
+                images, given = map(np.concatenate, zip(*batches, strict=True))
                 numbers = images[:, 0, 0, 0] // 10
-                assert len({*numbers.tolist()}) >= steps * batch_size, "a photograph comes twice."
-                assert np.array_equal(numbers % 3, labels), "labels are wrong."
+                assert len({*numbers.tolist()}) == steps * batch_size, "a photograph comes twice."
+                assert np.array_equal(numbers % 3, given), "labels are wrong."
                 assert images.shape[1:] == (8, 8, 3), f"photographs are {images.shape[1:]}."
-        message = refusal("24 in a batch", lambda: names["python_maker_of"](folder, 24, 8, 0))
-        assert "23" in message, f"24 in a batch of 23: says {message}"
-        deep, cut = Path(folder, "class 0", "deep.png"), Path(folder, "class 0", "cut.jpg")
+        for given in ((files, labels, 24, 8), (files, labels[1:], 4, 8), ([], [], 1, 8)):
+            refusal("no batch", lambda given=given: names["photographs_of"](*given))
+        deep, cut = Path(folder, "deep.png"), Path(folder, "cut.jpg")
         Image.new("I;16", (30, 30)).save(deep)
-        make = names["python_maker_of"](folder, 24, 8, 0)
-        said = refusal("a PNG of 16 bits", lambda: make(0))
-        assert "deep.png cannot be decoded" in said, f"a PNG of 16 bits: {said}"
-        Image.effect_noise((60, 60), 50).save(deep.rename(cut), "JPEG")
+        Image.effect_noise((60, 60), 50).save(cut)
         cut.write_bytes(cut.read_bytes()[:-500])
-        make = names["python_maker_of"](folder, 24, 8, 0)
-        said = refusal("half a JPEG", lambda: make(0))
-        assert "cut.jpg cannot be decoded" in said, f"half a JPEG: {said}"
+        for bad in (deep, cut):
+            make = names["photographs_of"]([bad], [0], 1, 8)
+            said = refusal(bad.name, lambda make=make: make(0))
+            assert bad.name in said, f"{bad.name} is not named: {said}"
 
 
-@tried(
-    steps=st.integers(1, 30),
-    start=st.integers(0, 1_000),
-    ahead=st.integers(1, 12),
-    late=st.integers(0, 15),
-    lost=st.sets(st.integers(0, 29), max_size=6),
-    twice=st.sets(st.integers(0, 29), max_size=6),
-    seed=st.integers(0, 99),
-)
-def check_order(names, steps, start, ahead, late, lost, twice, seed) -> None:
-    """Each batch comes once, in order, whatever the workers send.
+def check_shares(names) -> None:
+    """The shares of a batch are the same rows on any number of processes."""
+    for processes in (1, 2, 3, 6):
+        shares = [
+            names["share_of"](lambda n: (np.full(2, n),), 6, process, processes)
+            for process in range(processes)
+        ]
+        for step in (0, 5):
+            rows = np.concatenate([share(step)[0] for share in shares])
+            right = np.repeat(np.arange(6 * step, 6 * step + 6), 2)
+            assert np.array_equal(rows, right), f"{processes} processes have other rows: {rows}"
+    for given in ((6, 0, 4), (6, 2, 2), (6, -1, 2)):
+        refusal(f"share_of{given}", lambda given=given: names["share_of"](made, *given))
 
-    `late`: by how many places a batch may come later or earlier than its number.
-    """
+
+def check_service(names) -> None:
+    """What the service loses or sends late is made here, and counted."""
     import tensorflow as tf
 
-    rng = np.random.default_rng(seed)
-    numbers = [n for n in range(steps) if n not in lost]
-    numbers += [n for n in numbers if n in twice]
-    numbers.sort(key=lambda n: n + rng.uniform(0, late + 0.5))
-    last, waiting, most = start - 1, set(), 0
+    def distribute(*_, **__):
+        def loses(dataset):
+            kept = dataset.filter(lambda n, _: tf.math.floormod(n, 10) != 3)
+            return kept.shuffle(5, seed=0)
 
-    def numbered(make, dispatcher, first):
-        nonlocal most
-        for number in itertools.chain(numbers, itertools.count(steps)):
-            waiting.add(start + number)
-            most = max(most, len([n for n in waiting if n > last]))
-            yield start + number, {"step": np.int64(start + number), "sent": np.True_}
+        return loses
 
     def make(step):
-        return {"step": step, "sent": tf.constant(False)}
+        return {"step": step}
 
-    with mock.patch.dict(names, numbered=numbered):
-        stream = names["remote_batches"](make, "nowhere", start, ahead)
-        for step in range(start, start + steps + 3):
-            batch = next(stream)
-            assert batch["step"] == step, f"batch {batch['step']} comes in place of {step}."
-            in_time = late + 2 * len(twice) < ahead and step - start not in lost
-            assert not in_time or lost or batch["sent"], f"batch {step} came in time: not again."
-            last = step
-    assert most <= ahead + 1, f"{most} batches wait, and {ahead=} of them may."
+    service = tf.data.experimental.service
+    with mock.patch.object(service, "distribute", distribute):
+        stream = names["service_batches"](make, "nowhere", start=20, ahead=100)
+        came = [*itertools.islice(stream, 50)]
+    steps = [int(batch["step"]) for batch, _ in came]
+    assert steps == [*range(20, 70)], f"steps are {steps}."
+    assert came[-1][1] == 5, f"5 batches were lost, and {came[-1][1]} are counted."
+    assert same(came[3][0], {"step": np.int64(23)})
 
 
 BROKEN = [
-    ("check_photographs", "tf.stack([seed, epoch])", "tf.stack([seed, 0 * epoch])", "epoch"),
-    ("check_bad_file", "for step in steps:", "for step in steps[:0]:", "not named"),
-    ("check_order", "if step not in early:", "if step < 0:", "raises KeyError"),
-    ("check_order", "len(early) < ahead:", "len(early) < 40:", "wait"),
-    ("check_python_maker", "place * batch_size :", "place :", "twice"),
-    ("check_reckoning", "math.ceil", "math.floor", r"reckon\(.*\) is"),
+    ("check_order", "task.remote(step + ahead)", "task.remote(step)", "another"),
+    ("check_refusals", 'error.add_note(f"This was batch {step}.")', "pass", "not named"),
+    ("check_photographs", "place * batch_size :", "place :", "twice"),
+    ("check_shares", "process * own", "process", "other rows"),
+    ("check_service", "made_here + 1", "made_here + 0", "are counted"),
 ]
