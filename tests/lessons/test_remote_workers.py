@@ -99,6 +99,7 @@ import signal, threading, time
 import numpy as np, psutil
 
 marks = os.environ["RAY_TMPDIR"]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 
 
 def once(step, what):
