@@ -227,7 +227,7 @@ TASKS = {
     "what it costs on a GPU": (FRONT, [COSTS, SPEED], f"{LOADERS}#know-when-speed-decides"),
     "is my GPU waiting": (
         FRONT,
-        ["Is your GPU waiting for data?", "The short answer"],
+        [r"waiting for data\?", "The short answer"],
         f"{FEED}#the-short-answer",
     ),
     "what is checked": (FRONT, ["compared with the page"], "pages/checked.html"),
