@@ -67,7 +67,7 @@ KNOWN: dict[str, dict[str, str]] = {
         ),
     },
     "remote_workers_in_depth": {
-        "import ray.data": (
+        "import logging": (
             "Ray says that Colab's ipywidgets is older than its notebook output needs"
         ),
     },
