@@ -30,7 +30,7 @@ class Notebook(plugin.IPyNbFile):
     """A notebook, whose cells share a kernel. `ended`: why no further cell runs, or ""."""
 
     ended = ""
-    kernel = folder = None
+    folder = None
 
     def collect(self):
         """The cells. Of all that nbval obeys, in comments and tags, only one tag is obeyed here."""

@@ -135,6 +135,13 @@ def assert_refused(lesson, check: str, old: str, new: str, sentence: str) -> Non
         lesson.call("attempt_broken", check, old, new)
 
 
+def source_with(text: str, name: str) -> str:
+    """The source of the one code cell of the page NAME that has this text."""
+    cells = lessons.code_cells(lessons.read_md(name))
+    [source] = [cell.source for cell in cells if text in cell.source]
+    return source
+
+
 def write_modules(name: str, folder: Path) -> None:
     """Write the modules of a lesson, as its cells with %%writefile do."""
     for cell in lessons.code_cells(lessons.read_md(name)):

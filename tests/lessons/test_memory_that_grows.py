@@ -14,30 +14,25 @@ import jax
 import numpy as np
 import pytest
 import torch
-
-from tools import lessons
+from copied_cells import source_with
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-
-def cell(start: str, name: str = "memory_that_grows") -> str:
-    cells = lessons.code_cells(lessons.read_md(name))
-    [source] = [cell.source for cell in cells if start in cell.source]
-    return source
+LESSON, DEPTH = "memory_that_grows", "memory_that_grows_in_depth"
 
 
 @pytest.fixture(scope="module")
 def numbers() -> types.ModuleType:
     module = types.ModuleType("numbers_of_memory")
-    exec(cell("def memory("), vars(module))
-    exec(cell("def container("), vars(module))
+    exec(source_with("def memory(", LESSON), vars(module))
+    exec(source_with("def container(", LESSON), vars(module))
     return module
 
 
 @pytest.fixture(scope="module")
 def fit_in_shm():
     names = {"jax": jax, "mmap": mmap, "shutil": shutil, "torch": torch}
-    exec(cell("def fit_in_shm(", "memory_that_grows_in_depth"), names)
+    exec(source_with("def fit_in_shm(", DEPTH), names)
     return names["fit_in_shm"]
 
 
@@ -176,7 +171,7 @@ def test_batches_fit_exactly_or_are_refused(fit_in_shm):
 def test_what_is_watched_is_all_there_or_stops(numbers):
     readings = iter([(100, 50), (150, 50), (100, 101)])
     names = {"memory": lambda: dict(zip(("own", "/dev/shm"), next(readings), strict=True))}
-    exec(cell("def watched(", "memory_that_grows_in_depth"), names)
+    exec(source_with("def watched(", DEPTH), names)
     seen = []
     with pytest.raises(MemoryError, match="before batch 20 201 MB are held, of 200 MB allowed"):
         seen.extend(names["watched"](iter(range(40)), limit=200, every=10))

@@ -9,7 +9,7 @@ import time
 import kubernetes_validate
 import pytest
 import yaml
-from copied_cells import write_modules
+from copied_cells import source_with, write_modules
 from processes import running
 
 from tools import lessons
@@ -42,9 +42,8 @@ def test_the_manifest_is_valid_and_runs_what_the_page_ran():
 
 def sources(name: str, *starts: str) -> str:
     """The cells of a page that have these texts, one after the other."""
-    cells = [cell.source for cell in lessons.code_cells(lessons.read_md(name))]
-    found = [next(source for source in cells if text in source) for text in starts]
-    return re.sub(r"^( *)%pip.*$", r"\1pass", "\n".join(found), flags=re.MULTILINE)
+    found = "\n".join(source_with(text, name) for text in starts)
+    return re.sub(r"^( *)%pip.*$", r"\1pass", found, flags=re.MULTILINE)
 
 
 def run(script: str, folder) -> subprocess.CompletedProcess:

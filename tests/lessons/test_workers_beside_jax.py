@@ -1,5 +1,6 @@
 """How the streams of the lesson on workers end: nothing is left behind, and nothing is lost."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,9 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from copied_cells import write_modules
-
-from tools import lessons
+from copied_cells import source_with, write_modules
+from processes import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pidfd and /dev/shm are Linux's")
 
@@ -96,40 +96,26 @@ if __name__ == "__main__":
 '''
 
 
-def cells_of(*starts: str) -> str:
-    cells = lessons.code_cells(lessons.read_md("workers_beside_jax"))
-    found = [cell.source for start in starts for cell in cells if f"\ndef {start}(" in cell.source]
-    assert len(found) == len(starts)
-    return "\n".join(found)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
     for name in ("workers_beside_jax", "workers_beside_jax_in_depth"):
         write_modules(name, folder)
-    (folder / "streams.py").write_text(cells_of("thread_batches", "process_batches"))
+    streams = "def thread_batches(", "def process_batches("
+    cells = [source_with(text, "workers_beside_jax") for text in streams]
+    (folder / "streams.py").write_text("\n".join(cells))
     (folder / "program.py").write_text(PROGRAM)
     (folder / "started.py").write_text(STARTED)
     return folder
 
 
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def of_group(group: int) -> list[int]:
     """The processes of the program, and what it started, that run."""
     found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getpgid(process.pid) == group and alive(process.pid):
+    for process in running(psutil.pids()):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group:
                 found.append(process.pid)
-        except ProcessLookupError:
-            continue
     return found
 
 
@@ -240,12 +226,12 @@ def ended(folder: Path, first: str) -> set[str]:
         program.kill()
     try:
         waited = WAYS if first == "start_worker" else WAYS[:1]
-        until(lambda: not any(alive(workers[way]) for way in waited))
+        until(lambda: not running(workers[way] for way in waited))
         time.sleep(0 if first == "start_worker" else 7)  # PyTorch's own watch looks each 5 s
-        return {way for way in WAYS if not alive(workers[way])}
+        return {way for way in WAYS if not running([workers[way]])}
     finally:
-        for pid in [*filter(alive, workers.values()), *of_group(program.pid)]:
-            os.kill(pid, signal.SIGKILL)
+        for process in running([*workers.values(), *of_group(program.pid)]):
+            process.kill()
 
 
 NOTHING = pytest.param("nothing", WAYS[:1], marks=pytest.mark.weekly)
