@@ -1,6 +1,7 @@
 """The lesson on remote workers: its functions on other photographs, and on late batches."""
 
 import itertools
+import sys
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -10,6 +11,13 @@ from copied_cells import refusal, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
+
+
+def prepare(_) -> None:
+    """Ray's workers get what is defined here by value: they have no path to this module."""
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def made(step):

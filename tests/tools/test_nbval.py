@@ -146,10 +146,10 @@ Path("data/made").touch(), Path("made.py").touch();"""
     paths = "notebooks/one.ipynb", "notebooks/two.ipynb"
     for path in paths:
         write(workshop, [ran(cell, "True False False\n")], path.removesuffix(".ipynb"))
-    before = sorted(workshop.rglob("*"))
+    before = sorted((workshop / "notebooks").rglob("*"))
     done = python("-m", "pytest", "-p", "no:cacheprovider", "--nbval", *paths, cwd=workshop)
     assert "2 passed" in done.stdout, done.stdout
-    assert sorted(workshop.rglob("*")) == before
+    assert sorted((workshop / "notebooks").rglob("*")) == before
 
 
 def test_a_package_that_is_not_installed_stops_the_run_with_one_sentence(workshop, python):
