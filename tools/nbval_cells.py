@@ -44,7 +44,7 @@ class Notebook(plugin.IPyNbFile):
         In a folder of its own, as in Colab: what two notebooks write that run at once, one half of
         a file of the other, is no fault of theirs. What was laid out is there by links.
         """
-        from offline import lay_out  # imports NumPy, which those who only read notebooks lack
+        from offline import lay_out  # noqa: PLC0415 (it imports NumPy; the light environments have none)
 
         data = self.path.parent / "data"
         self.folder = tempfile.TemporaryDirectory(
