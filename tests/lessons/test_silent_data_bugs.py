@@ -9,7 +9,7 @@ from copied_cells import source_with
 
 COUNT, SIZE, STEPS = 300, 24, 12
 IMAGES = np.arange(COUNT * 16).reshape(COUNT, 4, 4).astype(np.uint8)
-LABELS = 2**33 + np.arange(COUNT) * 37 % 101
+LABELS = 2**33 * (np.arange(COUNT) % 2) + np.arange(COUNT) * 37 % 101
 EXAMPLES = {"image": IMAGES + LABELS[:, None, None] % 7, "label": LABELS, "row": np.arange(COUNT)}
 
 
@@ -101,6 +101,41 @@ def damaged(epoch, *where):
         yield batch | {"image": spoilt}
 
 
+def from_the_second_epoch_on(epoch, *where):
+    return other_labels(epoch, *where) if epoch else sound(epoch, *where)
+
+
+def late_resume(epoch, start, *where):
+    return sound(epoch, start if start < 6 else start + 1, *where)
+
+
+def never_forty(epoch, *where):
+    rows = order(epoch)
+    return batches(rows[rows >= 40], *where)
+
+
+def ring_of_two(epoch, *where):
+    ring = np.empty((2, SIZE, 4, 4), IMAGES.dtype)
+    for number, batch in enumerate(sound(epoch, *where)):
+        buffer = ring[number % 2, : len(batch["image"])]
+        buffer[:] = batch["image"]
+        yield batch | {"image": buffer}
+
+
+def first_process_only(epoch, start, process, processes):
+    rows = sound(epoch, start, process, processes)
+    return rows if process == 0 else iter(())
+
+
+def endless(epoch, *where):
+    return itertools.cycle(sound(epoch, *where))
+
+
+def scaled(epoch, *where):
+    for batch in sound(epoch, *where):
+        yield batch | {"image": batch["image"] / 255}
+
+
 def test_rows_of_the_test_set_are_found(wrong_with):
     """Of a training set of 200 rows, whose loader gives others, too."""
     train = {name: column[:200] for name, column in EXAMPLES.items()}
@@ -110,16 +145,24 @@ def test_rows_of_the_test_set_are_found(wrong_with):
 @pytest.mark.parametrize(
     ("loader", "said"),
     [
-        (half_never_seen, "an epoch: 156 examples never come"),
-        (other_labels, "examples have other values or labels"),
-        (each_worker_all, "an epoch: 300 examples come again"),
-        (each_process_all, "all processes: 288 examples come again"),
+        (half_never_seen, "an epoch: 156 never come"),
+        (other_labels, "with other values or labels"),
+        (each_worker_all, "an epoch: 300 come again"),
+        (each_process_all, "all processes: 288 come again"),
         (same_order, "the next epoch has the same order"),
-        (resume_from_nothing, "a resume at step 3: other batches follow"),
-        (cut_to_32_bits, "an epoch: 288 examples have other values or labels"),
-        (one_buffer, "examples have other values or labels"),
-        (one_buffer_not_ahead, "a batch changes when the next one is read"),
-        (damaged, "an epoch: 1 examples have other values or labels"),
+        (resume_from_nothing, "a start at step 1 gives other batches"),
+        (cut_to_32_bits, "with other values or labels"),
+        (one_buffer, "with other values or labels"),
+        (one_buffer_not_ahead, "a batch changes after it was given"),
+        (damaged, "an epoch: 1 with other values or labels"),
+        (from_the_second_epoch_on, "the next epoch: "),
+        (late_resume, "a start at step 8 gives other batches"),
+        (never_forty, "an epoch: 60 never come"),
+        (ring_of_two, "a batch changes after it was given"),
+        (first_process_only, "all processes: "),
+        (endless, "the epoch has no end"),
+        (scaled, "no example is known"),
+        (lambda *_: iter(()), "no example is known"),
     ],
 )
 def test_a_fault_is_found(wrong_with, loader, said):
@@ -154,6 +197,19 @@ def test_columns_of_any_structure_and_kind(wrong_with, form):
 
     assert [*wrong_with(loader, tree(np.arange(COUNT)))] == []
     assert any("other values" in said for said in wrong_with(mixed, tree(np.arange(COUNT))))
+
+
+def test_float64_texts_as_bytes_and_zeros_of_both_signs(wrong_with):
+    numbers = np.linspace(-1, 1, COUNT)
+    numbers[7] = -0.0
+    texts = np.array([f"Nr. {n} ü".encode() for n in range(COUNT)], object)
+
+    def loader(epoch, start, process, processes):
+        for batch in sound(epoch, start, process, processes):
+            rows = batch["row"]
+            yield {"number": numbers[rows].astype(np.float32) + 0.0, "text": texts[rows]}
+
+    assert [*wrong_with(loader, {"number": numbers, "text": texts})] == []
 
 
 def test_equal_examples_are_counted(wrong_with):
