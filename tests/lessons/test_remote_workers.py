@@ -75,7 +75,7 @@ def test_no_server_outlives_the_notebook(tmp_path):
     end(servers)
 
 
-RAY = sources(NAME, "def start_ray(", "def batches(") + "\nstart_ray(cores=2)\n"
+RAY = sources(NAME, "def start_ray(", "class batches:") + "\nstart_ray(cores=2)\n"
 KILLED = """
 import psutil
 print(next(batches(lambda step: step, start=5)))
