@@ -122,8 +122,8 @@ def check_service(names) -> None:
 
 
 BROKEN = [
-    ("check_order", "task.remote(step + ahead)", "task.remote(step)", "another"),
-    ("check_refusals", 'error.add_note(f"This was batch {step}.")', "pass", "not named"),
+    ("check_order", "self.step + len(self.waiting)", "self.step", "another"),
+    ("check_refusals", 'error.add_note(f"This was batch {self.step}.")', "pass", "not named"),
     ("check_photographs", "place * batch_size :", "place :", "twice"),
     ("check_shares", "process * own", "process", "other rows"),
     ("check_service", "made_here + 1", "made_here + 0", "are counted"),

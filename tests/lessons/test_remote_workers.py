@@ -75,7 +75,7 @@ def test_no_server_outlives_the_notebook(tmp_path):
     end(servers)
 
 
-RAY = sources(NAME, "def start_ray(", "def batches(") + "\nstart_ray(cores=2)\n"
+RAY = sources(NAME, "def start_ray(", "class batches:") + "\nstart_ray(cores=2)\n"
 KILLED = """
 import psutil
 print(next(batches(lambda step: step, start=5)))
@@ -124,11 +124,13 @@ one, two = batches(make, 5), batches(make, 40)
 pairs = [(next(one), next(two)) for _ in range(15)]
 print("pairs", all(right(a, 5 + n) and right(b, 40 + n) for n, (a, b) in enumerate(pairs)))
 
-came = []
-try:
-    came.extend(batches(fails))
-except ZeroDivisionError as error:
-    print("error", *error.__notes__)
+stream = batches(fails)
+for again in range(2):
+    try:
+        for batch in stream:
+            pass
+    except ZeroDivisionError as error:
+        print("error", stream.step, *error.__notes__)
 
 gate = os.path.join(marks, "gate")
 
@@ -139,14 +141,19 @@ def waits(step):
     return step
 
 
-stream = batches(waits)
+stream = batches(waits, timeout=2)
+try:
+    next(stream)
+except TimeoutError:
+    print("TimeoutError")
+stream.timeout = 600
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     next(stream)
 except KeyboardInterrupt:
     print("Ctrl-C")
 open(gate, "w").close()
-print("goes on", next(batches(waits, start=1)))
+print("goes on", next(stream), next(stream), stream.step)
 pids = [p.pid for p in psutil.Process().children(recursive=True)]
 ray.shutdown()
 print(*pids, flush=True)
@@ -173,8 +180,8 @@ def test_a_worker_is_killed_beside_another_stream_and_nothing_is_lost(lived):
 
 
 def test_an_exception_names_its_batch_and_ctrl_c_is_no_end(lived):
-    assert "error This was batch 3." in lived.stdout, lived.stderr
-    assert "Ctrl-C\ngoes on 1\n" in lived.stdout, lived.stderr
+    assert "error 3 This was batch 3.\n" * 2 in lived.stdout, lived.stderr
+    assert "TimeoutError\nCtrl-C\ngoes on 0 1 2\n" in lived.stdout, lived.stderr
 
 
 def test_after_the_shutdown_nothing_runs_and_a_second_run_starts(lived):
