@@ -47,7 +47,8 @@ class CopiedCells(in_process.Lesson):
     def ask_checker(self, tuned) -> None:
         """Raises Refused if the checker of the lesson on silent bugs finds a fault."""
         names, steps, rows = {}, 12, 24
-        exec(source_with("def wrong_with", "silent_data_bugs"), names)
+        for text in ("def wrong_with", "def rows(batch)"):
+            exec(source_with(text, "silent_data_bugs"), names)
         examples = contract.examples(steps * rows + 12, (4, 4), "uint8")
         given = contract.given(tuned, examples, self.dataset_of)
 

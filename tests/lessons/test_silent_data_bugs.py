@@ -16,7 +16,8 @@ EXAMPLES = {"image": IMAGES + LABELS[:, None, None] % 7, "label": LABELS, "row":
 @pytest.fixture(scope="module")
 def wrong_with():
     names = {}
-    exec(source_with("def wrong_with", "silent_data_bugs"), names)
+    for text in ("def wrong_with", "def rows(batch)"):
+        exec(source_with(text, "silent_data_bugs"), names)
     return names["wrong_with"]
 
 
