@@ -49,17 +49,25 @@ def folder(tmp_path_factory):
     (folder / "many_feed.py").write_text(written(("def part_of(", LESSON)))
     (folder / "many_train.py").write_text(written(("def batch_of(", LESSON)))
     order = ("class Batches", "start_here"), ("def as_columns(", "start_here")
-    imports = "import itertools, jax, grain, numpy as np, absl.flags, absl.logging\n"
+    imports = "import itertools, jax, grain, numpy as np, absl.flags\n"
     imports += "from torch.utils.data import DataLoader\nabsl.flags.FLAGS.mark_as_parsed()\n"
     imports += "no_threads = grain.ReadOptions(num_threads=0)\n"
-    loaders = ("def batches_of(", "pytorch_dataloader_in_depth"), ("def array_batches(", "grain_in_depth")
+    loaders = (
+        ("def batches_of(", "pytorch_dataloader_in_depth"),
+        ("def array_batches(", "grain_in_depth"),
+    )
     to_numpy = "\n\ndef to_numpy(batch):\n    return jax.tree.map(as_column, batch)\n"
     (folder / "loaders.py").write_text(imports + written(*order, *loaders) + to_numpy)
     (folder / "in_depth.py").write_text(
         "import collections, itertools, zlib\nimport jax, numpy as np\n"
         "from jax.experimental.multihost_utils import process_allgather\n"
         "from many_feed import global_batch, part_of\n"
-        + written(*((f"def {name}(", DEPTH) for name in ("by_loaders", "check_copies", "evened", "padded")))
+        + written(
+            *(
+                (f"def {name}(", DEPTH)
+                for name in ("by_loaders", "check_copies", "evened", "padded")
+            )
+        )
     )
     for program in (EVERYTHING, IN_DEPTH):
         (folder / program.split('"""')[1].split()[0]).write_text(program)
@@ -137,13 +145,13 @@ def test_a_process_without_a_device_and_rows_that_do_not_divide_are_refused():
     part_of = module_of(("def part_of(", LESSON)).part_of
     made = np.array([Pretended(n, n) for n in range(6)])
     sharding = jax.NamedSharding(jax.sharding.Mesh(made, ("data",)), jax.P("data"))
-    with mock.patch.object(jax, "process_index", lambda: 6):
-        with pytest.raises(ValueError, match="no equal parts"):
-            part_of(sharding)
+    outside = mock.patch.object(jax, "process_index", lambda: 6)
+    with outside, pytest.raises(ValueError, match="no equal parts"):
+        part_of(sharding)
     with mock.patch.object(jax, "process_index", lambda: 5):
         assert part_of(sharding, 12) == part_of(sharding) == (5, 6)
         for rows, near in ((128, 126), (1, 6), (11, 12), (0, 6), (-6, 6)):
-            with pytest.raises(ValueError, match=f"^rows={rows} are not 6 equal parts: take {near}$"):
+            with pytest.raises(ValueError, match=f"{rows} are not 6 equal parts: take {near}$"):
                 part_of(sharding, rows)
 
 
@@ -158,17 +166,22 @@ from many_feed import check_rows, global_batch, part_of
 from loaders import Batches, array_batches, batches_of
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
+sys.stdout = os.fdopen(os.dup(1), "w", 1)
+os.dup2(2, 1)  # where Gloo writes
 jax.distributed.initialize()
 count, own = jax.device_count(), jax.process_count()
 random = np.random.default_rng(0)
-arrays = {"image": random.integers(0, 256, (397, 3, 5), np.uint8), "label": [np.arange(397, dtype=np.int32)]}
-examples = [{"image": arrays["image"][n], "label": [arrays["label"][0][n]]} for n in range(397)]
+images, labels = random.integers(0, 256, (397, 3, 5), np.uint8), np.arange(397, dtype=np.int32)
+arrays = {"image": images, "label": [labels]}
+examples = [{"image": images[n], "label": [labels[n]]} for n in range(397)]
 
 def streams(rows, process, processes):
     """The batches of steps 2 and 3 by each loader."""
     part = rows // processes
     batches = Batches(arrays, part, 7, process, processes)
     yield [batches[2], batches[3]]
+    if rows != 60:
+        return
     yield [*itertools.islice(batches_of(examples, part, 7, 2, process, processes), 2)]
     yield [*itertools.islice(array_batches(arrays, part, 7, 2, process, processes), 2)]
 
@@ -204,9 +217,8 @@ for (name, grid), rows in itertools.product(grids.items(), (60, 128, 35)):
             continue
         raise AssertionError((name, rows))
     assert rows % len(grid) == 0, (name, rows)
-    for loader, (mine, whole) in enumerate(zip(streams(rows, process, processes), streams(rows, 0, 1))):
-        weights = jax.device_put(np.zeros((15, 12), np.float32), jax.NamedSharding(mesh, jax.P(None, "model")))
-        alone = np.zeros((15, 12), np.float32)
+    pairs = zip(streams(rows, process, processes), streams(rows, 0, 1))
+    for loader, (mine, whole) in enumerate(pairs):
         check_rows(mine[0], by_row)
         for part, right in zip(mine, whole):
             batch = global_batch(part, rows, by_row)
@@ -214,12 +226,14 @@ for (name, grid), rows in itertools.product(grids.items(), (60, 128, 35)):
                 assert array.shape == wanted.shape and array.dtype == wanted.dtype
                 for shard in array.addressable_shards:
                     assert np.array_equal(shard.data, wanted[shard.index]), (name, rows, loader)
-            if loader == 0:
-                weights = jax.block_until_ready(step(weights, batch))
-                alone = np.asarray(step(alone, right))
-        for shard in weights.addressable_shards:
-            assert np.abs(shard.data - alone[shard.index]).max() < 1e-5
-        assert loader or np.abs(alone).max() > 1e-3
+            if loader == 0 and rows == 60:
+                cut = jax.NamedSharding(mesh, jax.P(None, "model"))
+                weights = np.zeros((15, mesh.shape["model"]), np.float32)
+                trained = jax.block_until_ready(step(jax.device_put(weights, cut), batch))
+                alone = np.asarray(step(weights, right))
+                assert np.abs(alone).max() > 1e-3
+                for shard in trained.addressable_shards:
+                    assert np.abs(shard.data - alone[shard.index]).max() < 1e-5
     seen.append((name, rows, processes))
     short = jax.tree.map(lambda a: a[1:], mine[0])
     for wrong in (short, {"image": 3}):
@@ -233,7 +247,8 @@ by_row = jax.NamedSharding(jax.sharding.Mesh(devices, ("data",)), jax.P("data"))
 if own > 1:  # one process has a wrong row; and all have the same
     mine = np.arange(6) + 6 * jax.process_index()
     together = jax.NamedSharding(jax.sharding.Mesh(devices[None], ("data", "model")), jax.P("data"))
-    for rows, sharding in ((mine * 0, by_row), (np.arange(6) + (jax.process_index() == own - 1), together)):
+    other = np.arange(6) + (jax.process_index() == own - 1)
+    for rows, sharding in ((mine * 0, by_row), (other, together)):
         try:
             check_rows([rows], sharding)
         except ValueError as error:
@@ -252,7 +267,7 @@ def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, proces
     assert {*said} == {said[0]}  # all of them took and refused the same
     seen = said[0].splitlines()
     assert (f"('data', 60, {processes})" in seen) == (60 % (2 * processes) == 0)
-    assert f"('all', 35, 1)" in seen
+    assert "('all', 35, 1)" in seen
     assert ("('data', 128, 'refused')" in seen) == (128 % (2 * processes) != 0)
     if processes % 2 == 0:
         assert f"('across', 60, {processes // 2})" in seen
@@ -268,6 +283,8 @@ from in_depth import by_callback, by_loaders, check_copies, evened, lengths_of_a
 from many_feed import global_batch, part_of
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
+sys.stdout = os.fdopen(os.dup(1), "w", 1)
+os.dup2(2, 1)  # where Gloo writes
 jax.distributed.initialize()
 source = np.random.default_rng(0).integers(0, 60_000, (397, 6, 4, 3)).astype(np.uint16)
 rows = np.random.default_rng(1).permutation(len(source))[:48]
@@ -289,7 +306,8 @@ def holds(array):
     check_copies({"image": array})
 
 devices = np.array(jax.devices())
-for grid in (devices[:, None], devices.reshape(4, 2), devices.reshape(4, 2).T, devices.reshape(2, 4)):
+square = devices.reshape(4, 2)
+for grid in (devices[:, None], square, square.T, devices.reshape(2, 4)):
     mesh = jax.sharding.Mesh(grid, ("data", "model"))
     sharding = jax.NamedSharding(mesh, jax.P("data"))
     holds(by_callback(source, rows, sharding))
@@ -310,7 +328,8 @@ refuses("['image'] differ", lambda: check_copies(tree))
 
 lengths = lengths_of_all(5 + process)
 assert lengths == [5, 6, 7, 8]
-batches = [{"x": np.full((3, 2), n, np.uint8), "y": [np.arange(3)]} for n in range(lengths[process])]
+like = {"x": np.zeros((3, 2), np.uint8), "y": [np.arange(3)]}
+batches = [like | {"x": np.full((3, 2), n, np.uint8)} for n in range(lengths[process])]
 steps = list(evened(iter(batches), max(lengths), 4, like=batches[0]))
 assert len(steps) == 8 and sum(weights.sum() for _, weights in steps) == 3 * lengths[process]
 assert all(batch["x"].shape == (4, 2) and len(batch["y"][0]) == 4 for batch, _ in steps)
@@ -334,7 +353,9 @@ def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(run, folder):
     job = "many_train.py", "data", "saved"
     [first, _] = run(2, *job, 50, 40, 1, seconds=SECONDS)
     assert first == "2 started, 2 parts of 20 rows, from step 0\n"
-    with pytest.raises(RuntimeError, match="ValueError: saved is of other data, or of another rows=20"):
+    with pytest.raises(
+        RuntimeError, match="ValueError: saved is of other data, or of another rows=20"
+    ):
         run(1, *job, 100, 20, 1, seconds=SECONDS)
     with pytest.raises(RuntimeError, match=r"ValueError: images.*give no batch of rows=201"):
         run(1, *job, 100, 201, 1, seconds=SECONDS)
@@ -351,7 +372,7 @@ def test_the_first_failure_ends_all_and_is_told(run, folder):
         "import os, time\nif os.environ['SLURM_PROCID'] == '1':\n    1 / 0\ntime.sleep(600)\n"
     )
     begun = time.monotonic()
-    with pytest.raises(RuntimeError, match=r"ZeroDivisionError.* \(process 1 of 3\)$") as error:
+    with pytest.raises(RuntimeError, match=r"ZeroDivisionError.* \(process 1 of 3\)") as error:
         run(3, "fails.py", seconds=SECONDS)
     assert "Traceback" in error.value.__notes__[0]
     assert time.monotonic() - begun < SECONDS / 2
