@@ -44,7 +44,7 @@ def written(*cells) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The lesson's modules, the loaders and the programs of the tests, where processes find them."""
+    """The lesson's modules, the loaders and the programs of the tests."""
     folder = tmp_path_factory.mktemp("many")
     (folder / "many_feed.py").write_text(written(("def part_of(", LESSON)))
     (folder / "many_train.py").write_text(written(("def batch_of(", LESSON)))
@@ -56,6 +56,7 @@ def folder(tmp_path_factory):
         ("def batches_of(", "pytorch_dataloader_in_depth"),
         ("def array_batches(", "grain_in_depth"),
     )
+    (folder / "batches.py").write_text("import jax, numpy as np\n" + written(*order))
     to_numpy = "\n\ndef to_numpy(batch):\n    return jax.tree.map(as_column, batch)\n"
     (folder / "loaders.py").write_text(imports + written(*order, *loaders) + to_numpy)
     (folder / "in_depth.py").write_text(
@@ -163,7 +164,10 @@ import os, sys, itertools
 import jax, numpy as np
 from jax.experimental.multihost_utils import process_allgather
 from many_feed import check_rows, global_batch, part_of
-from loaders import Batches, array_batches, batches_of
+if sys.argv[1] == "three":
+    from loaders import Batches, array_batches, batches_of
+else:
+    from batches import Batches
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
 sys.stdout = os.fdopen(os.dup(1), "w", 1)
@@ -180,7 +184,7 @@ def streams(rows, process, processes):
     part = rows // processes
     batches = Batches(arrays, part, 7, process, processes)
     yield [batches[2], batches[3]]
-    if rows != 60:
+    if rows != 60 or sys.argv[1] != "three":
         return
     yield [*itertools.islice(batches_of(examples, part, 7, 2, process, processes), 2)]
     yield [*itertools.islice(array_batches(arrays, part, 7, 2, process, processes), 2)]
@@ -261,9 +265,14 @@ print(*seen, sep="\\n")
 '''
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 4, 5, 6])
-def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, processes):
-    said = run(processes, "everything.py", devices=2, seconds=SECONDS)
+FULL = [pytest.param(n, "three", marks=pytest.mark.weekly) for n in (1, 4, 5, 6)]
+SOME = [(1, "one"), (2, "three"), (3, "three"), (4, "one"), (5, "one"), (6, "one")]
+
+
+@pytest.mark.parametrize(("processes", "loaders"), [*SOME, *FULL])
+def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, processes, loaders):
+    """Of one loader, or of all three, which give equal parts: see the test below."""
+    said = run(processes, "everything.py", loaders, devices=2, seconds=SECONDS)
     assert {*said} == {said[0]}  # all of them took and refused the same
     seen = said[0].splitlines()
     assert (f"('data', 60, {processes})" in seen) == (60 % (2 * processes) == 0)
@@ -273,6 +282,27 @@ def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, proces
         assert f"('across', 60, {processes // 2})" in seen
     if processes > 1:
         assert "('turns', 60, 'refused')" in seen
+
+
+def test_the_parts_of_three_loaders_are_equal(folder):
+    """Of 1 to 6 processes: joined, they are the batch of one."""
+    names = {}
+    exec((folder / "loaders.py").read_text(), names)
+    arrays = np.random.default_rng(0).random((397, 3)), np.arange(397, dtype=np.int32)
+    arrays = arrays[0].astype(np.float32), arrays[1]
+    examples = [*zip(*arrays, strict=True)]
+    whole = names["Batches"](arrays, 60, 7)
+    for processes in range(1, 7):
+        streams = [
+            names[name](data, 60 // processes, 7, 5, process, processes)
+            for process in range(processes)
+            for name, data in (("batches_of", examples), ("array_batches", arrays))
+        ]
+        for step in (5, 6, 7):  # the last is of the next epoch
+            for first in (0, 1):
+                parts = [next(stream) for stream in streams[first::2]]
+                for array, *mine in zip(whole[step], *parts, strict=True):
+                    assert np.array_equal(np.concatenate(mine), array), (processes, step)
 
 
 IN_DEPTH = '''"""in_depth_runs.py what the depth hands out, on four processes of two devices."""
