@@ -96,8 +96,6 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
         source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
-    elif page == "pages/troubleshooting":
-        source[0] = source[0].replace("<!-- traps -->", "\n\n".join(traps()))
 
 
 def mend(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
@@ -415,44 +413,3 @@ def colab(notebooks: str) -> str:
     if not_run:
         said += f" Not run there in their present form: {', '.join(not_run)}."
     return said
-
-
-def traps() -> Iterator[str]:
-    """For each lesson its traps: what they print, the cause, and the way out."""
-    seen = set()
-    for name in lessons.in_order():
-        notebook, last = lessons.read_notebook(name), None
-        yield f"## {HEADING.match(notebook.cells[0].source)[2]}"
-        for heading, message, prose in traps_of(notebook):
-            if (message, prose) in seen:  # a shared cell: told once
-                continue
-            seen.add((message, prose))
-            if heading != last:  # one section may have several traps
-                yield f"### {heading}"
-                yield f"[In the lesson](../notebooks/{name}.ipynb#{slug(heading)})"
-            last = heading
-            if message:
-                yield f"```text\n{message}\n```"
-            here = re.sub(r"\]\(#", f"](../notebooks/{name}.ipynb#", prose)
-            yield re.sub(r"\]\((\w+\.ipynb)", r"](../notebooks/\1", here)
-
-
-def traps_of(notebook: NotebookNode) -> Iterator[tuple[str, str, str]]:
-    """The heading over each trap, what the trap prints, and the prose around it."""
-    heading, prose, message = "", [], None
-    for cell in [*notebook.cells, NotebookNode(cell_type="markdown", source="# End")]:
-        if cell.cell_type == "markdown":
-            before = HEADING.split(cell.source)[0].strip()
-            if before:
-                prose.append(before)
-            *_, last = [None, *HEADING.finditer(cell.source)]
-            if last:
-                if message is not None:
-                    yield heading, message, "\n\n".join(prose)
-                heading, prose, message = last[2], [cell.source[last.end() :].strip()], None
-        elif "trap" in lessons.tags(cell):
-            if message is not None:
-                yield heading, message, "\n\n".join(prose)
-                prose = []
-            printed = "".join(output.get("text", "") for output in cell.outputs)
-            message = printed.strip("\n").rstrip()  # the first line of a table may be indented

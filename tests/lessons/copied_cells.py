@@ -5,6 +5,7 @@ in it is seen to refuse a copy that is broken in one place.
 """
 
 import importlib
+import itertools
 import tempfile
 import types
 from pathlib import Path
@@ -37,10 +38,27 @@ class CopiedCells(in_process.Lesson):
             if contract.takes_dataset(tuned):
                 some_of = contract.some_of(self.dataset_of)
                 contract.check_case(tuned, contract.CASES[-2], some_of, self.rows_each)
+            self.ask_checker(tuned)
         if "decode_crop" in self.names:  # not the library's decoder, but the lesson's
             with tempfile.TemporaryDirectory() as folder:
                 make = self.names["file_batches"]
                 contract.check_file_errors(make, Path(folder, "strict"), strict=True)
+
+    def ask_checker(self, tuned) -> None:
+        """Raises Refused if the checker of the lesson on silent bugs finds a fault."""
+        names, steps, rows = {}, 12, 24
+        exec(source_with("def wrong_with", "silent_data_bugs"), names)
+        examples = contract.examples(steps * rows + 12, (4, 4), "uint8")
+        given = contract.given(tuned, examples, self.dataset_of)
+
+        def loader(epoch, start, process, processes):
+            size = rows // processes if self.rows_each else rows
+            split = {"process": process, "processes": processes} if processes > 1 else {}
+            stream = tuned(*given, batch_size=size, seed=0, start=epoch * steps + start, **split)
+            return itertools.islice(stream, steps - start)
+
+        for sentence in names["wrong_with"](loader, examples):
+            raise Refused(f"the checker of silent bugs says: {sentence}.")
 
 
 class CheckedCells(CopiedCells):

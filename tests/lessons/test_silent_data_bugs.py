@@ -1,0 +1,228 @@
+"""The checker of the lesson on silent bugs: what it finds, and what it says of a sound loader."""
+
+import collections
+import itertools
+
+import numpy as np
+import pytest
+from copied_cells import source_with
+
+COUNT, SIZE, STEPS = 300, 24, 12
+IMAGES = np.arange(COUNT * 16).reshape(COUNT, 4, 4).astype(np.uint8)
+LABELS = 2**33 * (np.arange(COUNT) % 2) + np.arange(COUNT) * 37 % 101
+EXAMPLES = {"image": IMAGES + LABELS[:, None, None] % 7, "label": LABELS, "row": np.arange(COUNT)}
+
+
+@pytest.fixture(scope="module")
+def wrong_with():
+    names = {}
+    exec(source_with("def wrong_with", "silent_data_bugs"), names)
+    return names["wrong_with"]
+
+
+def order(epoch):
+    return np.random.default_rng((0, epoch)).permutation(COUNT)
+
+
+def of(rows):
+    return {name: column[rows] for name, column in EXAMPLES.items()}
+
+
+def batches(rows, start, process, processes):
+    for first in range(start * SIZE, len(rows) - SIZE + 1, SIZE):
+        yield of(rows[first : first + SIZE][process::processes])
+
+
+def sound(epoch, *where):
+    return batches(order(epoch), *where)
+
+
+def whole_epoch(epoch, start, process, processes):
+    """With the short last batch."""
+    for first in range(start * SIZE, COUNT, SIZE):
+        yield of(order(epoch)[first : first + SIZE][process::processes])
+
+
+def half_never_seen(epoch, *where):
+    return itertools.islice(sound(epoch, *where), STEPS // 2)
+
+
+def other_labels(epoch, *where):
+    for batch in sound(epoch, *where):
+        yield batch | {"label": np.roll(batch["label"], 1)}
+
+
+def each_worker_all(epoch, start, process, processes):
+    return batches(np.repeat(order(epoch), 2), start, process, processes)
+
+
+def each_process_all(epoch, start, process, processes):
+    return sound(epoch, start, 0, 1)
+
+
+def same_order(epoch, *where):
+    return sound(0, *where)
+
+
+def resume_from_nothing(epoch, start, *where):
+    """What lay in a buffer of 50 rows when it stopped does not come."""
+    rows = order(epoch)
+    return batches(np.concatenate([rows[:1], rows[start * SIZE + 50 * (start > 0) :]]), 0, *where)
+
+
+def cut_to_32_bits(epoch, *where):
+    for batch in sound(epoch, *where):
+        yield batch | {"label": batch["label"].astype(np.int32)}
+
+
+def one_buffer(epoch, *where):
+    buffer, ahead = np.empty((SIZE, 4, 4), IMAGES.dtype), None
+    for batch in sound(epoch, *where):
+        rows = len(batch["image"])
+        buffer[:rows] = batch["image"]
+        if ahead:
+            yield ahead
+        ahead = batch | {"image": buffer[:rows]}
+    yield ahead
+
+
+def one_buffer_not_ahead(epoch, *where):
+    buffer = np.empty((SIZE, 4, 4), IMAGES.dtype)
+    for batch in sound(epoch, *where):
+        rows = len(batch["image"])
+        buffer[:rows] = batch["image"]
+        yield batch | {"image": buffer[:rows]}
+
+
+def damaged(epoch, *where):
+    """One example is gray, as the half of a truncated photograph is."""
+    for batch in sound(epoch, *where):
+        spoilt = np.where((batch["row"] == order(0)[5])[:, None, None], 128, batch["image"])
+        yield batch | {"image": spoilt}
+
+
+def from_the_second_epoch_on(epoch, *where):
+    return other_labels(epoch, *where) if epoch else sound(epoch, *where)
+
+
+def late_resume(epoch, start, *where):
+    return sound(epoch, start if start < 6 else start + 1, *where)
+
+
+def never_forty(epoch, *where):
+    rows = order(epoch)
+    return batches(rows[rows >= 40], *where)
+
+
+def ring_of_two(epoch, *where):
+    ring = np.empty((2, SIZE, 4, 4), IMAGES.dtype)
+    for number, batch in enumerate(sound(epoch, *where)):
+        buffer = ring[number % 2, : len(batch["image"])]
+        buffer[:] = batch["image"]
+        yield batch | {"image": buffer}
+
+
+def first_process_only(epoch, start, process, processes):
+    rows = sound(epoch, start, process, processes)
+    return rows if process == 0 else iter(())
+
+
+def endless(epoch, *where):
+    return itertools.cycle(sound(epoch, *where))
+
+
+def scaled(epoch, *where):
+    for batch in sound(epoch, *where):
+        yield batch | {"image": batch["image"] / 255}
+
+
+def test_rows_of_the_test_set_are_found(wrong_with):
+    """Of a training set of 200 rows, whose loader gives others, too."""
+    train = {name: column[:200] for name, column in EXAMPLES.items()}
+    assert any("other values or labels" in said for said in wrong_with(sound, train))
+
+
+@pytest.mark.parametrize(
+    ("loader", "said"),
+    [
+        (half_never_seen, "an epoch: 156 never come"),
+        (other_labels, "with other values or labels"),
+        (each_worker_all, "an epoch: 300 come again"),
+        (each_process_all, "all processes: 288 come again"),
+        (same_order, "the next epoch has the same order"),
+        (resume_from_nothing, "a start at step 1 gives other batches"),
+        (cut_to_32_bits, "with other values or labels"),
+        (one_buffer, "with other values or labels"),
+        (one_buffer_not_ahead, "a batch changes after it was given"),
+        (damaged, "an epoch: 1 with other values or labels"),
+        (from_the_second_epoch_on, "the next epoch: "),
+        (late_resume, "a start at step 8 gives other batches"),
+        (never_forty, "an epoch: 60 never come"),
+        (ring_of_two, "a batch changes after it was given"),
+        (first_process_only, "all processes: "),
+        (endless, "the epoch has no end"),
+        (scaled, "no example is known"),
+        (lambda *_: iter(()), "no example is known"),
+    ],
+)
+def test_a_fault_is_found(wrong_with, loader, said):
+    found = [*wrong_with(loader, EXAMPLES)]
+    assert any(said in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize("loader", [sound, whole_epoch])
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_sound_loader_has_no_fault(wrong_with, loader, processes):
+    assert [*wrong_with(loader, EXAMPLES, processes)] == []
+
+
+@pytest.mark.parametrize("form", [tuple, list, dict])
+def test_columns_of_any_structure_and_kind(wrong_with, form):
+    text = np.array([f"Nr. {n} ü" for n in range(COUNT)])
+    columns = {"image": IMAGES, "text": text, "flag": np.arange(COUNT) % 2 == 0}
+
+    def tree(rows):
+        picked = {name: column[rows] for name, column in columns.items()}
+        return picked if form is dict else form(picked.values())
+
+    def loader(epoch, start, process, processes):
+        for batch in sound(epoch, start, process, processes):
+            yield tree(batch["row"])
+
+    def mixed(*where):
+        for batch in sound(*where):
+            text = {"text": columns["text"][np.roll(batch["row"], 1)]}
+            picked = {name: column[batch["row"]] for name, column in columns.items()} | text
+            yield picked if form is dict else form(picked.values())
+
+    assert [*wrong_with(loader, tree(np.arange(COUNT)))] == []
+    assert any("other values" in said for said in wrong_with(mixed, tree(np.arange(COUNT))))
+
+
+def test_float64_texts_as_bytes_and_zeros_of_both_signs(wrong_with):
+    numbers = np.linspace(-1, 1, COUNT)
+    numbers[7] = -0.0
+    texts = np.array([f"Nr. {n} ü".encode() for n in range(COUNT)], object)
+
+    def loader(epoch, start, process, processes):
+        for batch in sound(epoch, start, process, processes):
+            rows = batch["row"]
+            yield {"number": numbers[rows].astype(np.float32) + 0.0, "text": texts[rows]}
+
+    assert [*wrong_with(loader, {"number": numbers, "text": texts})] == []
+
+
+def test_equal_examples_are_counted(wrong_with):
+    """A dataset that has an example twice wants it twice."""
+    twice = {name: np.concatenate([column, column]) for name, column in EXAMPLES.items()}
+    doubled = collections.Counter(np.concatenate([order(0), order(0)]).tolist())
+    assert set(doubled.values()) == {2}
+
+    def loader(epoch, start, process, processes):
+        rows = np.random.default_rng((0, epoch)).permutation(2 * COUNT)
+        for first in range(start * SIZE, 2 * COUNT, SIZE):
+            mine = rows[first : first + SIZE][process::processes]
+            yield {name: column[mine] for name, column in twice.items()}
+
+    assert [*wrong_with(loader, twice)] == []
+    assert any("never come" in said for said in wrong_with(sound, twice))
