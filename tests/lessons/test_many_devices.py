@@ -383,15 +383,34 @@ def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(run, folder):
     job = "many_train.py", "data", "saved"
     [first, _] = run(2, *job, 50, 40, 1, seconds=SECONDS)
     assert first == "2 started, 2 parts of 20 rows, from step 0\n"
-    with pytest.raises(
-        RuntimeError, match="ValueError: saved is of other data, or of another rows=20"
-    ):
+    other = "ValueError: .*saved is of other data, or of another rows="
+    with pytest.raises(RuntimeError, match=other + "20"):
         run(1, *job, 100, 20, 1, seconds=SECONDS)
-    with pytest.raises(RuntimeError, match=r"ValueError: images.*give no batch of rows=201"):
+    with pytest.raises(RuntimeError, match="saved is at step 50 already, steps=20"):
+        run(1, *job, 20, 40, 1, seconds=SECONDS)
+    with pytest.raises(RuntimeError, match=r"ValueError: images.*rows=201: no batch"):
         run(1, *job, 100, 201, 1, seconds=SECONDS)
-    np.save(data / "labels.npy", labels - 1)
-    with pytest.raises(RuntimeError, match=r"labels.min\(\)=.*-1.*labels from 0 on"):
+    images = np.load(data / "images.npy")
+    np.save(data / "images.npy", images[::-1])
+    with pytest.raises(RuntimeError, match=other + "40"):
         run(1, *job, 100, 40, 1, seconds=SECONDS)
+    for bad in (labels - 1, labels[:, None], labels / 2):
+        np.save(data / "labels.npy", bad)
+        with pytest.raises(RuntimeError, match="labels that are no 0, 1, 2"):
+            run(1, *job, 100, 40, 1, seconds=SECONDS)
+
+
+def test_the_script_trains_on_many_classes_and_black_images(run, folder):
+    data = folder / "data"
+    data.mkdir()
+    images = np.zeros((1_200, 2, 2), np.uint8)
+    images[1_000:] = 200
+    np.save(data / "images.npy", images)
+    np.save(data / "labels.npy", (np.arange(1_200) % 256).astype(np.uint8))
+    run(1, "many_train.py", "data", "saved", 5, 40, 1, seconds=SECONDS)
+    weights = np.load(folder / "saved" / "weights.npy")
+    assert weights.shape == (4, 256)
+    assert np.isfinite(weights).all()
 
 
 # What `run` does ----------------------------------------------------------------------------
