@@ -61,10 +61,8 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "language_model_data": {"import grain": GRAIN_WARNS},
     "memory_that_grows_in_depth": {"import absl.flags": GRAIN_WARNS},
-    "many_devices": {
-        'said, codes = run(2, "many_faults.py", "uneven", check=False)': (
-            "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s"
-        ),
+    "many_devices_in_depth": {
+        "def uneven():": "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s",
     },
     "remote_workers_in_depth": {
         "import logging": (

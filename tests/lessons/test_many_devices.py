@@ -1,31 +1,324 @@
-"""What a reader copies from the lesson on many devices, on other numbers of everything.
+"""Every global batch is that of one process, or there is an error before the first step.
 
-The modules that its cells write are used as they stand: in this process where they need NumPy only,
-and in groups of processes, started by the lesson's own launcher, where they need JAX.
+On 1 to 6 processes, on meshes whose model axis lies within and across processes, on sizes of a
+batch that do and do not divide, for three loaders of the collection. The processes are started by
+the lesson's own `run`, and use what its cells define; on many more layouts, devices are pretended.
 """
 
-import importlib
+import dataclasses
 import itertools
+import subprocess
+import sys
+import time
+import types
+from unittest import mock
 
+import jax
 import numpy as np
+import psutil
 import pytest
-from copied_cells import write_modules
+from copied_cells import source_with
+from processes import running
 
-SECONDS = 200  # generous: other tests run beside this one
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ends processes by Linux's prctl")
 
-# Each process checks its own devices against the whole batch, on 8 devices of 4 processes.
-PLACES = """
-import sys, jax, numpy as np
-from jax.sharding import Mesh
-from many_check import check_replicas
-from many_ends import filled, lengths_of_all
-from many_feed import by_callback, by_loaders, by_process
-from many_place import mesh_of, rows_of
+LESSON, DEPTH = "many_devices", "many_devices_in_depth"
+SECONDS = 400  # other tests run beside these
 
-address, process, processes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-jax.distributed.initialize(address, processes, process)
+
+def module_of(*cells) -> types.ModuleType:
+    """A module of cells, each by a text in it and the name of its page."""
+    module = types.ModuleType("copied")
+    for text, page in cells:
+        source = source_with(text, page)
+        exec(source.partition("\n")[2] if source.startswith("%%") else source, vars(module))
+    return module
+
+
+def written(*cells) -> str:
+    sources = [source_with(text, page) for text, page in cells]
+    return "\n\n".join(
+        source.partition("\n")[2] if source.startswith("%%") else source for source in sources
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The lesson's modules, the loaders and the programs of the tests."""
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "many_feed.py").write_text(written(("def part_of(", LESSON)))
+    (folder / "many_train.py").write_text(written(("def batch_of(", LESSON)))
+    order = ("class Batches", "start_here"), ("def as_columns(", "start_here")
+    imports = "import itertools, jax, grain, numpy as np, absl.flags\n"
+    imports += "from torch.utils.data import DataLoader\nabsl.flags.FLAGS.mark_as_parsed()\n"
+    imports += "no_threads = grain.ReadOptions(num_threads=0)\n"
+    loaders = (
+        ("def batches_of(", "pytorch_dataloader_in_depth"),
+        ("def array_batches(", "grain_in_depth"),
+    )
+    (folder / "batches.py").write_text("import jax, numpy as np\n" + written(*order))
+    to_numpy = "\n\ndef to_numpy(batch):\n    return jax.tree.map(as_column, batch)\n"
+    (folder / "loaders.py").write_text(imports + written(*order, *loaders) + to_numpy)
+    (folder / "in_depth.py").write_text(
+        "import collections, itertools, zlib\nimport jax, numpy as np\n"
+        "from jax.experimental.multihost_utils import process_allgather\n"
+        "from many_feed import global_batch, part_of\n"
+        + written(
+            *(
+                (f"def {name}(", DEPTH)
+                for name in ("by_loaders", "check_copies", "evened", "padded")
+            )
+        )
+    )
+    for program in (EVERYTHING, IN_DEPTH):
+        (folder / program.split('"""')[1].split()[0]).write_text(program)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def run():
+    return module_of(("def run(", LESSON)).run
+
+
+# Pretended devices --------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretended:
+    id: int
+    process_index: int
+    platform: str = "gpu"
+    device_kind: str = "none"
+
+
+def layouts():
+    """Meshes of up to 6 processes with up to 4 devices: by process, and by turns."""
+    for processes, devices in itertools.product(range(1, 7), range(1, 5)):
+        made = [Pretended(n, n // devices) for n in range(processes * devices)]
+        turns = np.reshape(made, (processes, devices)).T.ravel()
+        for model in range(1, len(made) + 1):
+            if len(made) % model == 0:
+                for order in (np.array(made), turns):
+                    yield processes, jax.sharding.Mesh(order.reshape(-1, model), ("data", "model"))
+
+
+SPECS = [("data",), (("data", "model"),), ("model",), (), (None,), ("data", None, "model")]
+
+
+def test_parts_of_any_layout_are_right_or_refused_by_all():
+    part_of = module_of(("def part_of(", LESSON)).part_of
+    kinds = set()
+    for (processes, mesh), spec in itertools.product(layouts(), SPECS):
+        sharding = jax.NamedSharding(mesh, jax.P(*spec))
+        rows = 2 * mesh.size
+        shape = (rows,) + (mesh.size,) * (len(spec) - 1)
+        held = [set() for _ in range(processes)]
+        for device, (place, *_) in sharding.devices_indices_map(shape).items():
+            held[device.process_index].update(range(rows)[place])
+        found = []
+        for process in range(processes):
+            part_of.cache_clear()
+            with mock.patch.object(jax, "process_index", lambda process=process: process):
+                try:
+                    found.append(part_of(sharding, rows))
+                except ValueError as error:
+                    assert "no equal parts in order" in str(error)
+                    assert "\n" not in str(error)
+                    found.append(None)
+        if found[0] is None:
+            assert found == [None] * processes  # or some would wait for the others
+            sizes = {len(part) for part in held}
+            apart = [part for part in held if max(part) - min(part) >= len(part)]
+            others = {frozenset(part) for part in held}
+            assert apart or len(sizes) > 1 or sum(map(len, others)) > rows
+        else:
+            [parts] = {parts for _, parts in found}
+            for (part, _), mine in zip(found, held, strict=True):
+                assert mine == {*np.split(np.arange(rows), parts)[part].tolist()}
+            assert {part for part, _ in found} == {*range(parts)}
+        kinds.add((found[0] is None, len({*found}) == processes))
+    assert len(kinds) == 3  # with shared parts, with others, refused
+
+
+def test_a_process_without_a_device_and_rows_that_do_not_divide_are_refused():
+    part_of = module_of(("def part_of(", LESSON)).part_of
+    made = np.array([Pretended(n, n) for n in range(6)])
+    sharding = jax.NamedSharding(jax.sharding.Mesh(made, ("data",)), jax.P("data"))
+    outside = mock.patch.object(jax, "process_index", lambda: 6)
+    with outside, pytest.raises(ValueError, match="no equal parts"):
+        part_of(sharding)
+    with mock.patch.object(jax, "process_index", lambda: 5):
+        assert part_of(sharding, 12) == part_of(sharding) == (5, 6)
+        for rows, near in ((128, 126), (1, 6), (11, 12), (0, 6), (-6, 6)):
+            with pytest.raises(ValueError, match=f"{rows} are not 6 equal parts: take {near}$"):
+                part_of(sharding, rows)
+
+
+# Real processes -----------------------------------------------------------------------------
+
+EVERYTHING = '''"""everything.py each process compares its devices with the batch of one process."""
+
+import os, sys, itertools
+import jax, numpy as np
+from jax.experimental.multihost_utils import process_allgather
+from many_feed import check_rows, global_batch, part_of
+if sys.argv[1] == "three":
+    from loaders import Batches, array_batches, batches_of
+else:
+    from batches import Batches
+
+sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
+sys.stdout = os.fdopen(os.dup(1), "w", 1)
+os.dup2(2, 1)  # where Gloo writes
+jax.distributed.initialize()
+count, own = jax.device_count(), jax.process_count()
+random = np.random.default_rng(0)
+images, labels = random.integers(0, 256, (397, 3, 5), np.uint8), np.arange(397, dtype=np.int32)
+arrays = {"image": images, "label": [labels]}
+examples = [{"image": images[n], "label": [labels[n]]} for n in range(397)]
+
+def streams(rows, process, processes):
+    """The batches of steps 2 and 3 by each loader."""
+    part = rows // processes
+    batches = Batches(arrays, part, 7, process, processes)
+    yield [batches[2], batches[3]]
+    if rows != 60 or sys.argv[1] != "three":
+        return
+    yield [*itertools.islice(batches_of(examples, part, 7, 2, process, processes), 2)]
+    yield [*itertools.islice(array_batches(arrays, part, 7, 2, process, processes), 2)]
+
+def loss(weights, batch):
+    x = batch["image"].reshape(len(batch["image"]), -1) / 255
+    return ((x @ weights - batch["label"][0][:, None] / 397) ** 2).mean()
+
+@jax.jit
+def step(weights, batch):
+    return weights - 0.1 * jax.grad(loss)(weights, batch)
+
+devices, seen = np.array(sorted(jax.devices(), key=lambda d: (d.process_index, d.id))), []
+assert [d.id for d in devices] == [d.id for d in jax.devices()]
+grids = {"data": devices[:, None], "inside": devices.reshape(own, 2), "all": devices[None]}
+if own % 2 == 0:
+    grids["across"] = devices.reshape(-1, 4)
+if count % 3 == 0:
+    grids["thirds"] = devices.reshape(-1, 3)
+grids["turns"] = devices.reshape(own, 2).T.reshape(-1, 1)
+for (name, grid), rows in itertools.product(grids.items(), (60, 128, 35)):
+    mesh = jax.sharding.Mesh(grid, ("data", "model"))
+    by_row = jax.NamedSharding(mesh, jax.P("data"))
+    orderly = name not in ("thirds", "turns") or own == 1 or len(grid) == 1
+    try:
+        process, processes = part_of(by_row, rows)
+    except ValueError as error:
+        assert "equal parts" in str(error) and "\\n" not in str(error), error
+        assert not orderly or rows % len(grid), (name, rows, error)
+        try:  # an error of the loader or of global_batch, before the first step
+            global_batch(Batches(arrays, max(rows // own, 1), 7)[2], rows, by_row)
+        except ValueError:
+            seen.append((name, rows, "refused"))
+            continue
+        raise AssertionError((name, rows))
+    assert rows % len(grid) == 0, (name, rows)
+    pairs = zip(streams(rows, process, processes), streams(rows, 0, 1))
+    for loader, (mine, whole) in enumerate(pairs):
+        check_rows(mine[0], by_row)
+        for part, right in zip(mine, whole):
+            batch = global_batch(part, rows, by_row)
+            for array, wanted in zip(jax.tree.leaves(batch), jax.tree.leaves(right), strict=True):
+                assert array.shape == wanted.shape and array.dtype == wanted.dtype
+                for shard in array.addressable_shards:
+                    assert np.array_equal(shard.data, wanted[shard.index]), (name, rows, loader)
+            if loader == 0 and rows == 60:
+                cut = jax.NamedSharding(mesh, jax.P(None, "model"))
+                weights = np.zeros((15, mesh.shape["model"]), np.float32)
+                trained = jax.block_until_ready(step(jax.device_put(weights, cut), batch))
+                alone = np.asarray(step(weights, right))
+                assert np.abs(alone).max() > 1e-3
+                for shard in trained.addressable_shards:
+                    assert np.abs(shard.data - alone[shard.index]).max() < 1e-5
+    seen.append((name, rows, processes))
+    short = jax.tree.map(lambda a: a[1:], mine[0])
+    for wrong in (short, {"image": 3}):
+        try:
+            global_batch(wrong, rows, by_row)
+        except ValueError as error:
+            assert "are due" in str(error)
+        else:
+            raise AssertionError("a part that is too short went through")
+by_row = jax.NamedSharding(jax.sharding.Mesh(devices, ("data",)), jax.P("data"))
+if own > 1:  # one process has a wrong row; and all have the same
+    mine = np.arange(6) + 6 * jax.process_index()
+    together = jax.NamedSharding(jax.sharding.Mesh(devices[None], ("data", "model")), jax.P("data"))
+    other = np.arange(6) + (jax.process_index() == own - 1)
+    for rows, sharding in ((mine * 0, by_row), (other, together)):
+        try:
+            check_rows([rows], sharding)
+        except ValueError as error:
+            assert "equal rows" in str(error)
+        else:
+            raise AssertionError("wrong rows went through")
+    check_rows([mine], by_row)
+    check_rows([np.arange(6, dtype=jax.numpy.bfloat16)], together)
+print(*seen, sep="\\n")
+'''
+
+
+FULL = [pytest.param(n, "three", marks=pytest.mark.weekly) for n in (1, 4, 5, 6)]
+SOME = [(1, "one"), (2, "three"), (3, "three"), (4, "one"), (5, "one"), (6, "one")]
+
+
+@pytest.mark.parametrize(("processes", "loaders"), [*SOME, *FULL])
+def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, processes, loaders):
+    """Of one loader, or of all three, which give equal parts: see the test below."""
+    said = run(processes, "everything.py", loaders, devices=2, seconds=SECONDS)
+    assert {*said} == {said[0]}  # all of them took and refused the same
+    seen = said[0].splitlines()
+    assert (f"('data', 60, {processes})" in seen) == (60 % (2 * processes) == 0)
+    assert "('all', 35, 1)" in seen
+    assert ("('data', 128, 'refused')" in seen) == (128 % (2 * processes) != 0)
+    if processes % 2 == 0:
+        assert f"('across', 60, {processes // 2})" in seen
+    if processes > 1:
+        assert "('turns', 60, 'refused')" in seen
+
+
+def test_the_parts_of_three_loaders_are_equal(folder):
+    """Of 1 to 6 processes: joined, they are the batch of one."""
+    names = {}
+    exec((folder / "loaders.py").read_text(), names)
+    arrays = np.random.default_rng(0).random((397, 3)), np.arange(397, dtype=np.int32)
+    arrays = arrays[0].astype(np.float32), arrays[1]
+    examples = [*zip(*arrays, strict=True)]
+    whole = names["Batches"](arrays, 60, 7)
+    for processes in range(1, 7):
+        streams = [
+            names[name](data, 60 // processes, 7, 5, process, processes)
+            for process in range(processes)
+            for name, data in (("batches_of", examples), ("array_batches", arrays))
+        ]
+        for step in (5, 6, 7):  # the last is of the next epoch
+            for first in (0, 1):
+                parts = [next(stream) for stream in streams[first::2]]
+                for array, *mine in zip(whole[step], *parts, strict=True):
+                    assert np.array_equal(np.concatenate(mine), array), (processes, step)
+
+
+IN_DEPTH = '''"""in_depth_runs.py what the depth hands out, on four processes of two devices."""
+
+import os, sys
+import jax, numpy as np
+from in_depth import by_callback, by_loaders, check_copies, evened, lengths_of_all, padded
+from many_feed import global_batch, part_of
+
+sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
+sys.stdout = os.fdopen(os.dup(1), "w", 1)
+os.dup2(2, 1)  # where Gloo writes
+jax.distributed.initialize()
 source = np.random.default_rng(0).integers(0, 60_000, (397, 6, 4, 3)).astype(np.uint16)
 rows = np.random.default_rng(1).permutation(len(source))[:48]
+process = jax.process_index()
 
 def refuses(said, call):
     try:
@@ -35,63 +328,150 @@ def refuses(said, call):
     else:
         raise AssertionError(said)
 
-def holds(array, spec_rows=rows):
-    whole = source[spec_rows]
+def holds(array):
+    whole = source[rows]
     assert array.shape == whole.shape and array.dtype == whole.dtype
     for shard in array.addressable_shards:
         assert np.array_equal(shard.data, whole[shard.index])
-    check_replicas(array)
+    check_copies({"image": array})
 
-within, across = mesh_of(model=2), Mesh(np.reshape(jax.devices(), (4, 2)).T, ("data", "model"))
-for mesh in (mesh_of(), within, across):
+devices = np.array(jax.devices())
+square = devices.reshape(4, 2)
+for grid in (devices[:, None], square, square.T, devices.reshape(2, 4)):
+    mesh = jax.sharding.Mesh(grid, ("data", "model"))
     sharding = jax.NamedSharding(mesh, jax.P("data"))
-    holds(by_process(source, rows, sharding))
     holds(by_callback(source, rows, sharding))
     for loaders in (1, 2, 3, 4):
         holds(by_loaders(source, rows, sharding, loaders))
-    refuses("loaders=5", lambda: by_loaders(source, rows, sharding, 5))
-    refuses("loaders=0", lambda: by_loaders(source, rows, sharding, 0))
-holds(by_callback(source, rows, jax.NamedSharding(across, jax.P("data", None, "model"))))
-for model in (0, 3, 16):
-    refuses(f"model={model}", lambda: mesh_of(model))
+    for loaders in (0, 5):
+        refuses(f"loaders={loaders}", lambda: by_loaders(source, rows, sharding, loaders))
+refuses("count=44", lambda: by_loaders(source, rows[:44], sharding, 1))
+mesh = jax.sharding.Mesh(devices.reshape(4, 2).T, ("data", "model"))
+holds(by_callback(source, rows, jax.NamedSharding(mesh, jax.P("data", None, "model"))))
 
-# The processes of an `across` mesh share rows: one wrong pixel on one process is found by all.
-sharding = jax.NamedSharding(across, jax.P("data"))
-mine = source[rows[rows_of(sharding, 48)]]
-mine[1, 2, 3, 0] += process == 3
-shape = 48, *source.shape[1:]
-bad = jax.make_array_from_process_local_data(sharding, mine, shape)
-refuses("1 of 2 parts differ", lambda: check_replicas(bad))
+# One wrong pixel on one process is found by all.
+sharding = jax.NamedSharding(mesh, jax.P("data"))
+wrong = source.copy()
+wrong[rows[1], 2, 3, 0] += process == 3
+tree = {"label": by_callback(source, rows, sharding), "image": by_callback(wrong, rows, sharding)}
+refuses("['image'] differ", lambda: check_copies(tree))
 
 lengths = lengths_of_all(5 + process)
 assert lengths == [5, 6, 7, 8]
-batches = [(np.full((3, 2), n, np.uint8),) for n in range(lengths[process])]
-steps = list(filled(iter(batches), max(lengths), batches[0]))
+like = {"x": np.zeros((3, 2), np.uint8), "y": [np.arange(3)]}
+batches = [like | {"x": np.full((3, 2), n, np.uint8)} for n in range(lengths[process])]
+steps = list(evened(iter(batches), max(lengths), 4, like=batches[0]))
 assert len(steps) == 8 and sum(weights.sum() for _, weights in steps) == 3 * lengths[process]
-refuses("more than", lambda: list(filled(batches, 4, batches[0])))
-refuses("more than 2", lambda: list(filled(batches, 9, [np.zeros((2, 2), np.uint8)])))
+assert all(batch["x"].shape == (4, 2) and len(batch["y"][0]) == 4 for batch, _ in steps)
+refuses("more than", lambda: list(evened(batches, 4, 3, batches[0])))
+refuses("do not fit into rows=2", lambda: list(evened(batches, 9, 2, batches[0])))
 print("holds")
-"""
+'''
 
 
-@pytest.fixture(scope="module")
-def modules(tmp_path_factory):
-    """The modules of the lesson in a folder of their own, on the path."""
-    folder = tmp_path_factory.mktemp("many")
-    write_modules("many_devices", folder)
-    (folder / "places.py").write_text(PLACES)
-    (folder / "fails.py").write_text("import sys\nif sys.argv[2] == '1':\n    1 / 0\ninput()\n")
+def test_four_processes_place_other_data_and_find_one_wrong_pixel(run, folder):
+    assert run(4, "in_depth_runs.py", devices=2, seconds=SECONDS) == ["holds\n"] * 4
+
+
+def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(run, folder):
+    data = folder / "data"
+    data.mkdir()
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 5, 200).astype(np.int32)
+    np.save(data / "images.npy", random.integers(0, 17, (200, 4, 6)).astype(np.float32))
+    np.save(data / "labels.npy", labels)
+    job = "many_train.py", "data", "saved"
+    [first, _] = run(2, *job, 50, 40, 1, seconds=SECONDS)
+    assert first == "2 started, 2 parts of 20 rows, from step 0\n"
+    other = "ValueError: .*saved is of other data, or of another rows="
+    with pytest.raises(RuntimeError, match=other + "20"):
+        run(1, *job, 100, 20, 1, seconds=SECONDS)
+    with pytest.raises(RuntimeError, match="saved is at step 50 already, steps=20"):
+        run(1, *job, 20, 40, 1, seconds=SECONDS)
+    with pytest.raises(RuntimeError, match=r"ValueError: images.*rows=201: no batch"):
+        run(1, *job, 100, 201, 1, seconds=SECONDS)
+    images = np.load(data / "images.npy")
+    np.save(data / "images.npy", images[::-1])
+    with pytest.raises(RuntimeError, match=other + "40"):
+        run(1, *job, 100, 40, 1, seconds=SECONDS)
+    for bad in (labels - 1, labels[:, None], labels / 2):
+        np.save(data / "labels.npy", bad)
+        with pytest.raises(RuntimeError, match="labels that are no 0, 1, 2"):
+            run(1, *job, 100, 40, 1, seconds=SECONDS)
+
+
+def test_the_script_trains_on_many_classes_and_black_images(run, folder):
+    data = folder / "data"
+    data.mkdir()
+    images = np.zeros((1_200, 2, 2), np.uint8)
+    images[1_000:] = 200
+    np.save(data / "images.npy", images)
+    np.save(data / "labels.npy", (np.arange(1_200) % 256).astype(np.uint8))
+    run(1, "many_train.py", "data", "saved", 5, 40, 1, seconds=SECONDS)
+    weights = np.load(folder / "saved" / "weights.npy")
+    assert weights.shape == (4, 256)
+    assert np.isfinite(weights).all()
+
+
+# What `run` does ----------------------------------------------------------------------------
+
+
+def test_the_first_failure_ends_all_and_is_told(run, folder):
+    (folder / "fails.py").write_text(
+        "import os, time\nif os.environ['SLURM_PROCID'] == '1':\n    1 / 0\ntime.sleep(600)\n"
+    )
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"ZeroDivisionError.* \(process 1 of 3\)") as error:
+        run(3, "fails.py", seconds=SECONDS)
+    assert "Traceback" in error.value.__notes__[0]
+    assert time.monotonic() - begun < SECONDS / 2
+    assert not children()
+
+
+def test_what_hangs_ends_and_what_is_long_does_not_block(run, folder):
     (folder / "waits.py").write_text("import time\ntime.sleep(600)\n")
-    (folder / "says.py").write_text("import sys\nprint(*sys.argv[1:])\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        yield importlib.import_module
+    (folder / "says.py").write_text("import sys\nprint('x\\n' * 100_000, *sys.argv[1:])\n")
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(2, "waits.py", seconds=1)
+    assert not children()
+    said = run(2, "says.py", 1, "two", seconds=SECONDS)
+    assert {text[-8:] for text in said} == {"x\n 1 two\n"[-8:]}
+
+
+def children() -> list[psutil.Process]:
+    mine = psutil.Process().children(recursive=True)
+    return [process for process in running(p.pid for p in mine) if "waits.py" in process.cmdline()]
+
+
+def test_no_process_outlives_a_program_that_is_killed(folder):
+    """As a notebook whose kernel is killed: the two processes end, although they would wait."""
+    (folder / "waits.py").write_text("import time\ntime.sleep(600)\n")
+    program = source_with("def run(", LESSON) + "\nrun(2, 'waits.py')\n"
+    with subprocess.Popen([sys.executable, "-c", program]) as killed:
+        for _ in range(1_000):
+            found = psutil.Process(killed.pid).children()
+            if len(found) == 2:
+                break
+            time.sleep(0.05)
+        pids = [process.pid for process in found]
+        assert len(running(pids)) == 2
+        time.sleep(1)  # setpriv has become Python
+        killed.kill()
+    for _ in range(600):
+        if not running(pids):
+            break
+        time.sleep(0.1)
+    assert not running(pids)
+
+
+# A position in examples ---------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def rows_from(modules):
-    return modules("many_rows").rows_from
+def rows_from():
+    names = {"itertools": itertools, "np": np}
+    exec(source_with("def rows_from(", DEPTH), names)
+    return names["rows_from"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +483,7 @@ def test_rows_come_once_an_epoch_and_any_position_goes_on(rows_from, examples, s
         streams = [rows_from(position, examples, size, 3, p, processes) for p in range(processes)]
         for parts in zip(*streams, strict=True):
             assert {len(part) for part in parts} == {size // processes}
-            yield np.stack(parts, axis=1).ravel()  # the rows are dealt in turn
+            yield np.concatenate(parts)  # one behind the other
 
     steps = 3 * examples // size + 2
     alone = np.concatenate([*itertools.islice(wholes(0, size, 1), steps)])
@@ -129,19 +509,3 @@ def test_what_is_no_stream_is_refused_in_a_sentence(rows_from, arguments):
     with pytest.raises(ValueError, match=r"no stream|cannot split") as refusal:
         next(rows_from(*arguments))
     assert "\n" not in str(refusal.value)
-
-
-def test_the_first_failure_ends_the_group(modules):
-    run = modules("many_run").run
-    with pytest.raises(RuntimeError, match=r"^fails.py: process 1 ended with 1. ZeroDivis"):
-        run(2, "fails.py", seconds=SECONDS)
-    with pytest.raises(RuntimeError, match=r"^waits.py: process 1 still ran"):
-        run(2, "waits.py", seconds=1)
-    with pytest.raises(ValueError, match="processes=3"):
-        run(3, "waits.py")
-    assert run(1, "says.py", "alone", seconds=SECONDS) == (["alone"], [0])
-
-
-def test_four_processes_place_other_data_and_find_one_wrong_pixel(modules):
-    said, _ = modules("many_run").run(4, "places.py", seconds=SECONDS)
-    assert [text.splitlines()[-1] for text in said] == ["holds"] * 4
