@@ -401,14 +401,14 @@ def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(run, folder):
 
 
 def test_the_script_trains_on_many_classes_and_black_images(run, folder):
-    data = folder / "data"
+    data = folder / "classes"
     data.mkdir()
     images = np.zeros((1_200, 2, 2), np.uint8)
     images[1_000:] = 200
     np.save(data / "images.npy", images)
     np.save(data / "labels.npy", (np.arange(1_200) % 256).astype(np.uint8))
-    run(1, "many_train.py", "data", "saved", 5, 40, 1, seconds=SECONDS)
-    weights = np.load(folder / "saved" / "weights.npy")
+    run(1, "many_train.py", "classes", "classes_saved", 5, 40, 1, seconds=SECONDS)
+    weights = np.load(folder / "classes_saved" / "weights.npy")
     assert weights.shape == (4, 256)
     assert np.isfinite(weights).all()
 
