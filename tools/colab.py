@@ -65,7 +65,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "def uneven():": "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s",
     },
     "remote_workers_in_depth": {
-        "import logging": (
+        "import itertools": (
             "Ray says that Colab's ipywidgets is older than its notebook output needs"
         ),
     },
