@@ -34,7 +34,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import filelock
-import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools.problem import Problem, told
@@ -79,11 +78,13 @@ IDX_FILES = {
 }
 
 
-def read_split(split: str) -> tuple[np.ndarray, np.ndarray]:
+def read_split(split: str) -> tuple:
     """Images uint8 (n, 28, 28) and labels uint8 (n,) of the split "train" or "test".
 
     Raises Problem for a file that is missing or damaged.
     """
+    import numpy as np  # the light environments have none
+
     images, labels = map(read_embedded, IDX_FILES[split])
     return (
         np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28),

@@ -12,6 +12,7 @@ import pytest
 from nbval import plugin
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME
 
+from offline import lay_out
 from tools import lessons, runner
 
 
@@ -44,8 +45,6 @@ class Notebook(plugin.IPyNbFile):
         In a folder of its own, as in Colab: what two notebooks write that run at once, one half of
         a file of the other, is no fault of theirs. What was laid out is there by links.
         """
-        from offline import lay_out  # noqa: PLC0415 (it imports NumPy; the light environments have none)
-
         data = self.path.parent / "data"
         self.folder = tempfile.TemporaryDirectory(
             dir=data if data.is_dir() else None, prefix=".run-", ignore_cleanup_errors=True

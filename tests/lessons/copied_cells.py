@@ -46,9 +46,7 @@ class CopiedCells(in_process.Lesson):
 
     def ask_checker(self, tuned) -> None:
         """Raises Refused if the checker of the lesson on silent bugs finds a fault."""
-        names, steps, rows = {}, 12, 24
-        for text in ("def wrong_with", "def rows(batch)"):
-            exec(source_with(text, "silent_data_bugs"), names)
+        steps, rows = 12, 24
         examples = contract.examples(steps * rows + 12, (4, 4), "uint8")
         given = contract.given(tuned, examples, self.dataset_of)
 
@@ -58,7 +56,7 @@ class CopiedCells(in_process.Lesson):
             stream = tuned(*given, batch_size=size, seed=0, start=epoch * steps + start, **split)
             return itertools.islice(stream, steps - start)
 
-        for sentence in names["wrong_with"](loader, examples):
+        for sentence in checker()(loader, examples):
             raise Refused(f"the checker of silent bugs says: {sentence}.")
 
 
@@ -155,10 +153,21 @@ def assert_refused(lesson, check: str, old: str, new: str, sentence: str) -> Non
 
 
 def source_with(text: str, name: str) -> str:
-    """The source of the one code cell of the page NAME that has this text."""
+    """The source of the one code cell of the page NAME that has this text.
+
+    Of a cell that writes a module, it is the module's.
+    """
     cells = lessons.code_cells(lessons.read_md(name))
     [source] = [cell.source for cell in cells if text in cell.source]
-    return source
+    return source.partition("\n")[2] if source.startswith("%%writefile") else source
+
+
+def checker():
+    """The function of the lesson on silent bugs that says what a loader does wrong."""
+    names = {}
+    for text in ("def wrong_with", "def rows(batch)"):
+        exec(source_with(text, "silent_data_bugs"), names)
+    return names["wrong_with"]
 
 
 def write_modules(name: str, folder: Path) -> None:

@@ -30,16 +30,12 @@ def module_of(*cells) -> types.ModuleType:
     """A module of cells, each by a text in it and the name of its page."""
     module = types.ModuleType("copied")
     for text, page in cells:
-        source = source_with(text, page)
-        exec(source.partition("\n")[2] if source.startswith("%%") else source, vars(module))
+        exec(source_with(text, page), vars(module))
     return module
 
 
 def written(*cells) -> str:
-    sources = [source_with(text, page) for text, page in cells]
-    return "\n\n".join(
-        source.partition("\n")[2] if source.startswith("%%") else source for source in sources
-    )
+    return "\n\n".join(source_with(text, page) for text, page in cells)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from copied_cells import source_with
+from copied_cells import checker
 
 COUNT, SIZE, STEPS = 300, 24, 12
 IMAGES = np.arange(COUNT * 16).reshape(COUNT, 4, 4).astype(np.uint8)
@@ -15,10 +15,7 @@ EXAMPLES = {"image": IMAGES + LABELS[:, None, None] % 7, "label": LABELS, "row":
 
 @pytest.fixture(scope="module")
 def wrong_with():
-    names = {}
-    for text in ("def wrong_with", "def rows(batch)"):
-        exec(source_with(text, "silent_data_bugs"), names)
-    return names["wrong_with"]
+    return checker()
 
 
 def order(epoch):
