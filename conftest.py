@@ -44,12 +44,26 @@ def pytest_configure(config):
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
     config.pluginmanager.register(nbval_cells)
+    config.pluginmanager.register(ToldAtOnce(config))
     if config.option.nbval_lax:
         raise pytest.UsageError("these notebooks are compared strictly: use --nbval alone.")
     if config.option.nbval_sanitize_with is None:
         config.option.nbval_sanitize_with = str(ROOT / "nbval_sanitize.cfg")
     if not config.option.nbval_kernel_name:
         config.option.nbval_current_env = True  # this Python, whatever "python3" is elsewhere
+
+
+class ToldAtOnce:
+    """Names what fails when it fails: a run takes half an hour, and may be stopped."""
+
+    def __init__(self, config):
+        self.config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report):
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if report.failed and terminal and not hasattr(self.config, "workerinput"):
+            terminal.write_line(f"\nfailed: {report.nodeid}")
 
 
 def pytest_collection_modifyitems(items):

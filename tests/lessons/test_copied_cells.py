@@ -16,11 +16,17 @@ from benchmarks import bench
 
 FILES = sorted(Path(__file__).parent.glob("*_checks.py"))
 CHECKS = {file.stem.removesuffix("_checks"): importlib.import_module(file.stem) for file in FILES}
-CASES = [
-    (name, check, broken)
-    for name, checks in CHECKS.items()
-    for check, *broken in (*((check,) for check in checks_of(checks)), *checks.BROKEN)
-]
+
+
+def cases():
+    """Each check with what the lesson has and a first broken copy. The other copies are weekly."""
+    for name, checks in CHECKS.items():
+        seen = set()
+        for check, *broken in (*((check,) for check in checks_of(checks)), *checks.BROKEN):
+            marks = [pytest.mark.weekly] if broken and check in seen else []
+            yield pytest.param(name, check, broken, marks=marks)
+            if broken:
+                seen.add(check)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +43,7 @@ def lesson_of(lesson_environment):
         yield start
 
 
-@pytest.mark.parametrize(("name", "check", "broken"), CASES)
+@pytest.mark.parametrize(("name", "check", "broken"), cases())
 def test_a_check_passes_what_the_lesson_has_and_refuses_a_broken_copy(
     lesson_of, name, check, broken
 ):

@@ -22,11 +22,14 @@ PROGRAM = '''
 """Streams that end in one way: python program.py END"""
 
 import contextlib
+import faulthandler
 import itertools
 import os
 import signal
 import sys
 import time
+
+faulthandler.dump_traceback_later(300, exit=True)  # what hangs says where
 
 
 class Numbers:
@@ -140,8 +143,8 @@ def test_nothing_is_left_and_nothing_is_lost(folder, end):
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     how = {"cwd": folder, "env": environment, "text": True, "start_new_session": True}
     command = [sys.executable, "program.py", end]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, **how) as program:
+    how |= {"stdout": subprocess.PIPE, "stderr": (folder / "errors.txt").open("w+")}  # never full
+    with how["stderr"] as told, subprocess.Popen(command, **how) as program:
         try:
             lines = lines_until(program, "survived" if end == "survives" else "runs")
             if end == "SIGINT":
@@ -149,7 +152,7 @@ def test_nothing_is_left_and_nothing_is_lost(folder, end):
             elif end.startswith("SIG"):
                 program.send_signal(signal.Signals[end])
             assert until(lambda: not of_group(program.pid)), f"{of_group(program.pid)} live on"
-            errors = program.stderr.read()
+            errors = told.seek(0) or told.read()
         finally:
             for pid in of_group(program.pid):
                 os.kill(pid, signal.SIGKILL)
@@ -172,6 +175,7 @@ def test_nothing_is_left_and_nothing_is_lost(folder, end):
 STARTED = '''
 """Start a worker of each kind, with start_worker or without, print their ids, and wait."""
 
+import faulthandler
 import multiprocessing
 import sys
 import time
@@ -205,6 +209,7 @@ def started(way, first):
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(300, exit=True)  # what hangs says where
     first, *ways = sys.argv[1:]
     kept, known = [], set()
     for way in ways:
