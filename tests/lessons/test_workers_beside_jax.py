@@ -143,8 +143,11 @@ def test_nothing_is_left_and_nothing_is_lost(folder, end):
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     how = {"cwd": folder, "env": environment, "text": True, "start_new_session": True}
     command = [sys.executable, "program.py", end]
-    how |= {"stdout": subprocess.PIPE, "stderr": (folder / "errors.txt").open("w+")}  # never full
-    with how["stderr"] as told, subprocess.Popen(command, **how) as program:
+    told = folder / "errors.txt"  # a pipe might be full
+    with (
+        told.open("w") as file,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, **how) as program,
+    ):
         try:
             lines = lines_until(program, "survived" if end == "survives" else "runs")
             if end == "SIGINT":
@@ -152,7 +155,7 @@ def test_nothing_is_left_and_nothing_is_lost(folder, end):
             elif end.startswith("SIG"):
                 program.send_signal(signal.Signals[end])
             assert until(lambda: not of_group(program.pid)), f"{of_group(program.pid)} live on"
-            errors = told.seek(0) or told.read()
+            errors = told.read_text()
         finally:
             for pid in of_group(program.pid):
                 os.kill(pid, signal.SIGKILL)
