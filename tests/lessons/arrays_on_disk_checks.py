@@ -354,7 +354,7 @@ BROKEN = [
     ("check_order", "random.integers(0, free, (", "random.integers(0, free - (free > 1), (", "place"),
     ("check_reads", "* -(-4 * max(chunk, length - 1) // chunk)", "", "are read"),
     ("check_short", "0 < size <= n for", "size <= n for", ".*goes through|raises"),
-    ("check_dtypes", "return low, as_column(block)", "return low, block", "goes through"),
+    ("check_dtypes", "return low, as_jax(block)", "return low, block", "goes through"),
     ("check_missing", "| (block == missing)", "", "goes through"),
     ("check_gaps", "< 0.5)", "< 0.05)", "months have gaps"),
     ("check_failures", "self.pools = {}  # the", "pass  # the", "."),
