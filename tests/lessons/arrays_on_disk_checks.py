@@ -236,7 +236,7 @@ def check_dtypes(names) -> None:
     """Batches have the dtypes of JAX; what would be lost is refused."""
     import jax
 
-    for name in "u1 i2 >u2 >i4 i8 u8 f2 f4 >f4 f8 >f8 c8 ?".split():
+    for name in ["u1", "i2", ">u2", ">i4", "i8", "u8", "f2", "f4", ">f4", "f8", ">f8", "c8", "?"]:
         values = (np.arange(60) % 2 if name == "?" else np.arange(60)).astype(name).reshape(12, 5)
         for library in LIBRARIES:
             with on_disk(values, library) as stored:
@@ -351,7 +351,12 @@ BROKEN = [
     ("check_rest", "own = order[self.process * rows :][:rows]", "own = order[:rows]", "twice"),
     ("check_order", "spawn_key=(epoch,)", "spawn_key=(0,)", "two orders are equal"),
     ("check_order", "return_inverse=True)[1] // self.mix", "return_inverse=True)[1]", "mix four"),
-    ("check_order", "random.integers(0, free, (", "random.integers(0, free - (free > 1), (", "place"),
+    (
+        "check_order",
+        "random.integers(0, free, (",
+        "random.integers(0, free - (free > 1), (",
+        "place",
+    ),
     ("check_reads", "* -(-4 * max(chunk, length - 1) // chunk)", "", "are read"),
     ("check_short", "0 < size <= n for", "size <= n for", ".*goes through|raises"),
     ("check_dtypes", "return low, as_jax(block)", "return low, block", "goes through"),
