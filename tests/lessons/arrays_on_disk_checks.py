@@ -353,8 +353,8 @@ BROKEN = [
     ("check_order", "return_inverse=True)[1] // self.mix", "return_inverse=True)[1]", "mix four"),
     (
         "check_order",
-        "random.integers(0, free, (",
-        "random.integers(0, free - (free > 1), (",
+        "integers(0, free, (",
+        "integers(0, free - (free > 1), (",
         "place",
     ),
     ("check_reads", "* -(-4 * max(chunk, length - 1) // chunk)", "", "are read"),
