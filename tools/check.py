@@ -23,7 +23,7 @@ import nbformat
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import install, lessons, measured
+from tools import cuda_wheels, install, lessons, measured
 from tools.problem import told
 
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
@@ -105,7 +105,7 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
         yield from (f"{place} {fault}." for fault in check_cell(cell, owned))
-        if holds_results(cell) and cell.source != measured.source():
+        if holds_results(cell) and cell.source != results_of(cell):
             yield f"{place} is not what benchmarks/results hold: {FIX}."
     for number, name_used in names_of_proofs(lessons.code_cells(notebook)):
         yield (
@@ -122,6 +122,11 @@ def is_visible(cell: NotebookNode) -> bool:
 
 def holds_results(cell: NotebookNode) -> bool:
     return lessons.RESULTS_TAG in lessons.tags(cell)
+
+
+def results_of(cell: NotebookNode) -> str:
+    """What has to stand in the cell that holds results: in the lesson the medians only."""
+    return measured.source(brief=cell.source.startswith("MEDIANS"))
 
 
 def words(notebook: NotebookNode) -> int:
@@ -408,7 +413,7 @@ def with_copied_cells(name: str, md: str) -> str:
 
 def with_results(md: str) -> str:
     """The text of a lesson whose cell of results holds what was measured last."""
-    return with_cells(md, lambda cell: measured.source() if holds_results(cell) else "")
+    return with_cells(md, lambda cell: results_of(cell) if holds_results(cell) else "")
 
 
 def with_cells(md: str, source_of: Callable[[NotebookNode], str]) -> str:
@@ -454,7 +459,7 @@ def main() -> None:
         for said in fix_all(names) if arguments.fix else ():
             print(said)
     looks = [functools.partial(check_lesson, name) for name in names]
-    looks += [check_pages, functools.partial(check_lists, names), check_address]
+    looks += [check_pages, functools.partial(check_lists, names), check_address, cuda_wheels.faults]
     faults = [*itertools.chain.from_iterable(map(faults_of, looks))]
     for fault in faults:
         print(fault, file=sys.stderr)
