@@ -41,9 +41,9 @@ SEARCH = {
       const file = docNames.indexOf(page);
       const [heading] = Object.entries(allTitles).find(([, found]) =>
         found.some(([where, place]) => where === file && place === id),
-      );
+      ) ?? [null];
       const [score, name] = [4 * Scorer.title, filenames[file]];
-      const title = `${titles[file]} > ${heading}`;
+      const title = heading ? `${titles[file]} > ${heading}` : titles[file];
       const kind = SearchResultKind.title;
       normalResults.push([page, title, `#${id}`, null, score, name, kind]);
     }
@@ -54,6 +54,10 @@ SEARCH = {
     "htmlElement.querySelector('[role=\"main\"]')": (
         'htmlElement.querySelector("article.bd-article")'
     ),
+    "if (anchorContent) return anchorContent.textContent;": (
+        'if (anchorContent) return anchorContent.closest("section, article").textContent;'
+    ),
+    '".headerlink", "script"': '".headerlink", ".also", ".ways-out", "script"',
     "makeSearchSummary(data, searchTerms, anchor)": (
         "makeSearchSummary(data, [...searchTerms, ...highlightTerms], anchor)"
     ),

@@ -1,10 +1,10 @@
 """Forty searches of readers: one of the first three places that they find has the answer."""
 
-from urllib.parse import quote_plus
+import re
+from urllib.parse import quote_plus, urljoin
 
 import pytest
 
-FRONT = "index.html"
 FIRST = 3
 # What is typed, and the page and section in which the answer stands.
 QUERIES = {
@@ -53,17 +53,18 @@ QUERIES = {
 
 
 @pytest.fixture
-def found(open_page):
+def found(browser, address):
     """The addresses that a search finds, in their order, once all are there."""
-    tab = open_page(FRONT)
+    tab = browser.new_page()
 
     def search(words: str) -> list[str]:
-        tab.goto(tab.url.partition(FRONT)[0] + f"search.html?q={quote_plus(words)}")
-        tab.get_by_role("heading", name="Search Results").wait_for()
+        tab.goto(urljoin(address, f"search.html?q={quote_plus(words)}"))
+        tab.locator("p.search-summary", has_text=re.compile("finished|did not match")).wait_for()
         links = tab.locator("#search-results li > a")
         return links.evaluate_all("all => all.map(link => link.getAttribute('href'))")
 
-    return search
+    yield search
+    tab.close()
 
 
 def test_what_readers_type_leads_to_the_answer(found):
