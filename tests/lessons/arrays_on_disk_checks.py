@@ -202,7 +202,7 @@ def check_missing(names) -> None:
         assert len(all_of(array, missing=mark)) == 76, "a window without a gap is refused."
         array[17, 3] = mark
         said = refusal("a missing value", lambda a=array, m=mark: all_of(a, missing=m))
-        assert "missing" in said and any(f"({n}, " in said for n in (15, 16, 17)), said
+        assert "missing" in said and any(f"[{n}, " in said for n in (15, 16, 17)), said
         known = [start for start in range(38) if start not in (15, 16, 17)]
         assert len(all_of(array, starts=known, missing=mark)) == 70, "windows are lost."
         masked = np.ma.masked_equal(np.where(np.isnan(array), -1, array), -1)
