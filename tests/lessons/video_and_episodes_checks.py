@@ -32,7 +32,8 @@ def images_of(length, height=64, width=64, episode=3):
 
 def numbers(frames):
     quarter = frames.shape[1] // 4
-    return np.rint(frames[:, -quarter:].mean((1, 2, 3)) / 4).astype(int)
+    # A scaler rounds down: it makes 10 of 12.
+    return np.rint((frames[:, -quarter:].mean((1, 2, 3)) + 1) / 4).astype(int)
 
 
 def taken(batches, steps, *arguments, **options):
@@ -90,7 +91,9 @@ def check_times(names) -> None:
         found = numbers(frames_at(file, [0.34, 0.36, 0.42], 0.2)).tolist()
         assert found == [3, 4, 4], f"not the nearest frames: {found}."
         frames = frames_at(file, [0.3, 0.3, 0.5], 0.01, size=(20, 30))
-        assert frames.shape == (3, 20, 30, 3) and numbers(frames).tolist() == [3, 3, 5]
+        found = numbers(frames).tolist()
+        assert frames.shape == (3, 20, 30, 3), f"`size` gives {frames.shape}."
+        assert found == [3, 3, 5], f"a time twice: {found}."
 
 
 def check_damage(names) -> None:
@@ -341,7 +344,12 @@ def check_version(names) -> None:
 
 
 BROKEN = [
-    ("check_frames", "if packet.pts >= key:", "if True:", "open GOPs"),
+    (
+        "check_frames",
+        "video.seek(at, stream=stream)",
+        "video.seek(at + 9**5, stream=stream)",
+        "lost",
+    ),
     ("check_frames", "yield from stream.decode(None)", "pass", "is lost|not"),
     ("check_frames", "max(int((time - back) / stream.time_base), begin)", "begin + 9**6", "lost"),
     (
