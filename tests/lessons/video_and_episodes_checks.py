@@ -358,7 +358,12 @@ BROKEN = [
         "np.full(len(times), 9.)",
         "goes",
     ),
-    ("check_times", "images[place], best[place] = image, far[place]", "images[place] = image", "n"),
+    (
+        "check_times",
+        "images[place], best[place] = image, far[place]",
+        "images[place] = image",
+        "nearest",
+    ),
     (
         "check_damage",
         'except (av.FFmpegError, IndexError) as error:\n        raise ValueError(f"{file} cannot',
