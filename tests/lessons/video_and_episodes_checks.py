@@ -343,6 +343,96 @@ def check_version(names) -> None:
     assert len(set(versions)) == len(made), "another dataset has the same version."
 
 
+# The depth -----------------------------------------------------------------------------------
+
+
+def check_stretches(names) -> None:
+    """A stretch holds neighbours of one episode, each window in at most one of them."""
+    lengths = [3, 30, 4, 11, 2, 19]
+    with folder_of() as folder:
+        files, columns = names["lerobot"](folder, names["make_episodes"](folder, lengths))
+    for length, every, wide in ((4, 1, 3), (2, 3, 5), (1, 1, 2), (3, 1, 1)):
+        windows = names["Windows"](files, columns, length, every)
+        stretches, span = names["Stretches"](windows, wide), (length - 1) * every
+        assert len(stretches) == sum(max(n - span, 0) // wide for n in lengths), "stretches"
+        episode = columns["episode"][windows.starts]
+        rows = stretches.firsts[:, None] + np.arange(wide)
+        assert len(np.unique(rows)) == rows.size, "a window is in two stretches."
+        assert (np.ptp(episode[rows], axis=1) == 0).all(), "a stretch crosses."
+
+
+def check_decoders(names) -> None:
+    """At most so many files are open in a thread, and each answers for its own file."""
+    with folder_of() as folder:
+        for number in range(5):
+            images = images_of(9, episode=number * 4)
+            names["write_video"](folder / f"{number}.mp4", images, 10)
+        decoders, opened = names["Decoders"](2), []
+        for number in (0, 1, 0, 2, 0, 3, 4, 0, 0):
+            video = decoders(folder / f"{number}.mp4")
+            opened.append(video)
+            frame = next(names["decoded_from"](video, 0.3))
+            grey = frame.to_ndarray(format="rgb24")[4].mean()
+            assert round(grey / 32) == number, "frames of another file."
+        assert opened[0] is opened[2] is opened[4], "a file that is in use is opened again."
+        assert len(decoders.local.held) == 2, f"{len(decoders.local.held)} files are open."
+    refusal("no decoder", lambda: names["Decoders"](0))
+
+
+def check_tolerant(names) -> None:
+    """Damaged files are named, up to the bound; the other windows come as they are."""
+
+    class Some(list):
+        starts, columns = np.arange(12), {"video": np.arange(12) // 3}
+        files = ("a", "b", "c", "d")
+
+        def __getitem__(self, number):
+            if self.files[number // 3] in self.bad:
+                raise ValueError(f"{self.files[number // 3]} is damaged")
+            return number
+
+    windows = Some(range(12))
+    for bad, most in (("", 0), ("b", 1), ("bd", 2), ("bd", 1), ("abcd", 3), ("abcd", 9)):
+        windows.bad, tolerant = bad, names["Tolerant"](windows, most)
+
+        def read(tolerant=tolerant):
+            return [tolerant[number] for number in range(12)]
+
+        if len(bad) > most or len(bad) == 4:
+            assert "a" in refusal("too many bad files", read)
+            continue
+        found = read()
+        good = [number for number in range(12) if windows.files[number // 3] not in bad]
+        assert sorted(tolerant.bad) == sorted(bad), "other files are named."
+        assert set(found) == set(good) and len(tolerant) == 12, "other windows come."
+        assert all(found[number] == number for number in good), "a right window is replaced."
+
+
+def check_sound(names) -> None:
+    """Samples are those of their time, of any number of channels; what is not there is refused."""
+    import av
+
+    rate, random_numbers = 8_000, np.random.default_rng(0)
+    with folder_of() as folder:
+        for layout, channels in (("mono", 1), ("stereo", 2)):
+            file = folder / f"{layout}.mkv"
+            samples = random_numbers.integers(-9_999, 9_999, (1, 16_000 * channels)).astype(
+                np.int16
+            )
+            with av.open(str(file), "w") as sound:
+                stream = sound.add_stream("flac", rate=rate, layout=layout)
+                frame = av.AudioFrame.from_ndarray(samples, format="s16", layout=layout)
+                frame.sample_rate = rate
+                sound.mux(stream.encode(frame))
+                sound.mux(stream.encode())
+            right = samples.reshape(-1, channels).T
+            for begin, count in ((0, 16_000), (0.5, 1), (1.25, 4_000), (1.999, 8)):
+                at, found = round(begin * rate), names["sound_at"](file, begin, count)
+                assert np.array_equal(found, right[:, at : at + count]), "other samples."
+            for begin, count in ((0, 16_001), (1.9, 4_000), (5, 1)):
+                refusal("no sound", lambda b=begin, c=count: names["sound_at"](file, b, c))
+
+
 BROKEN = [
     (
         "check_frames",
@@ -388,4 +478,15 @@ BROKEN = [
     ("check_columns", "or column.null_count", "", "goes through"),
     ("check_folder", "file.suffix.lower()", "file.suffix", "files"),
     ("check_version", "(time, video, self.starts)", "(video,)", "same version"),
+    (
+        "check_stretches",
+        "self.firsts = fits[episode[fits] == episode[last]]",
+        "self.firsts = fits",
+        "stretches",
+    ),
+    ("check_decoders", "held.move_to_end(file)", "pass", "opened again"),
+    ("check_decoders", "while len(held) >= self.most:", "while False:", "are open"),
+    ("check_tolerant", "self.bad[file] = str(error)", "continue", "named|goes"),
+    ("check_tolerant", "if len(self.bad) > self.most:", "if False:", "goes"),
+    ("check_sound", "at = round(begin * rate) - (first or 0)", "at = 0", "other samples"),
 ]
