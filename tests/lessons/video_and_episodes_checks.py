@@ -430,7 +430,7 @@ def check_sound(names) -> None:
                 at, found = round(begin * rate), names["sound_at"](file, begin, count)
                 assert np.array_equal(found, right[:, at : at + count]), "other samples."
             for begin, count in ((0, 16_001), (1.9, 4_000), (5, 1)):
-                refusal("no sound", lambda b=begin, c=count: names["sound_at"](file, b, c))
+                refusal("no sound", lambda b=begin, c=count, f=file: names["sound_at"](f, b, c))
 
 
 BROKEN = [
