@@ -415,7 +415,7 @@ def check_sound(names) -> None:
     rate, random_numbers = 8_000, np.random.default_rng(0)
     with folder_of() as folder:
         for layout, channels in (("mono", 1), ("stereo", 2)):
-            file = folder / f"{layout}.mkv"
+            file = folder / f"{layout}.flac"
             samples = random_numbers.integers(-9_999, 9_999, (1, 16_000 * channels)).astype(
                 np.int16
             )
