@@ -242,6 +242,20 @@ def check_damage(names) -> None:
             av.logging.set_level(level)
 
 
+def check_sizes(names) -> None:
+    """Videos of two sizes are refused in a sentence; of one size, they are one batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, size in {"a": (64, 64), "b": (64, 64), "c": (66, 64)}.items():
+            write(Path(folder, f"{name}.mp4"), np.arange(8) / 30, size=size)
+        episodes = names["video_episodes"](folder)
+        windows = names["Windows"](episodes[:2], 2)
+        [batch] = taken(names, 1, windows, 14)
+        assert batch["frames"].shape == (14, 2, 64, 64, 3)
+        windows = names["Windows"](episodes, 2)
+        said = refusal("two sizes", lambda: taken(names, 1, windows, 21))
+        assert "shapes" in said, said
+
+
 def check_decoders(names) -> None:
     """No more than the limit are kept open, and one video has one decoder for each thread."""
     with tempfile.TemporaryDirectory() as folder:
@@ -260,6 +274,8 @@ def check_decoders(names) -> None:
 
 
 BROKEN = [
+    ("check_sizes", "return np.stack(arrays)", "return np.concatenate(arrays)", "check_sizes|."),
+    ("check_sizes", "for array in arrays}) > 1", "for array in arrays}) > 9", "two sizes"),
     (
         "check_frames",
         "stream=stream, backward=True",
