@@ -303,7 +303,6 @@ def check_lists(names: list[str]) -> Iterator[str]:
 def readme_table() -> str:
     """The lessons as a table of Markdown: what each answers, how long it takes, where it runs."""
     address = re.search(r'^REPOSITORY = "(.*)"$', (lessons.ROOT / "conf.py").read_text(), re.M)[1]
-    colab = address.replace("https://github.com", "https://colab.research.google.com/github")
     badge = "![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)"
     rows = ["| lesson | question that it answers | time | hardware | open |", "| --- " * 5 + "|"]
     for name, entry in lessons.listed().items():
@@ -315,9 +314,15 @@ def readme_table() -> str:
             link += f", [in depth](notebooks/{depth}.ipynb)"
         rows.append(
             f"| {link} | {entry['question']} | {time} | {entry['hardware']} "
-            f"| [{badge}]({colab}/blob/main/notebooks/{name}.ipynb) |"
+            f"| [{badge}]({in_colab(address, name)}) |"
         )
     return "\n".join(rows) + "\n"
+
+
+def in_colab(repository: str, name: str) -> str:
+    """The address under which Colab opens the notebook of this repository on GitHub."""
+    colab = repository.replace("https://github.com", "https://colab.research.google.com/github")
+    return f"{colab}/blob/main/notebooks/{name}.ipynb"
 
 
 def check_stated(name: str) -> Iterator[str]:

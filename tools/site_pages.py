@@ -140,9 +140,8 @@ def add_line(notebook: NotebookNode, name: str) -> None:
 
 def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
     """Below the title: where a reader takes the lesson, by one click."""
-    colab = repository.replace("https://github.com", "https://colab.research.google.com/github")
     ways = {
-        "Open in Colab": f"{colab}/blob/main/notebooks/{name}.ipynb",
+        "Open in Colab": check.in_colab(repository, name),
         "Download": f"../_sources/notebooks/{name}.ipynb",
         "As Markdown": f"{name}.md",
     }

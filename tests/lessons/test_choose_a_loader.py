@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.without_lesson.study import LOADERS
 from tools import lessons, measured
+from tools import results as measurements
 
 NAME, SHORT = "choose_a_loader_in_depth", "choose_a_loader"
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
@@ -239,9 +240,4 @@ def test_every_line_of_the_short_answer_leads_to_a_lesson():
     have = [line for line in table.splitlines() if line.startswith("| ")][2:]
     led = {name for line in have for name in re.findall(r"\]\((\w+)\.ipynb#", line)}
     assert all(".ipynb#" in line for line in have)
-    assert {*stored_loaders()} <= led
-
-
-def stored_loaders() -> list[str]:
-    """The lessons that the benchmark times beside a reference."""
-    return [name for name, entry in lessons.listed().items() if "loader" in entry.get("bench", {})]
+    assert measurements.named("loader").keys() <= led
