@@ -43,10 +43,15 @@ BESIDE = {"larger": from_disk.FromDisk, "tokens": in_process.Windows, "storage":
 # Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
 SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
 COPIES = (1, 4, 16)  # times the 60,000 examples
-EPOCHS = {"epoch_s": "epoch", "resident_epoch_s": "resident_epoch"}  # by their keys
+EPOCHS = {  # by their keys
+    "epoch_s": "epoch",
+    "resident_epoch_s": "resident_epoch",
+    "step_epoch_s": "step_epoch",
+}
 BY_NAME = {"lessons", "larger", "loaders"}  # keys of the results, below which figures have names
 ENVIRONMENT = {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 Job = tuple[str, str, Callable[[], dict]]
+FOR_CUDA = "nvidia-", "cuda-", "triton"  # how the names of such distributions begin
 CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -160,14 +165,19 @@ print(json.dumps({"import_s": seconds, "import_bytes": process.memory_info().rss
 
 
 def installed(distributions: list[str]) -> dict[str, int]:
-    """Bytes on the disk of these distributions and of all that they require."""
+    """Bytes on the disk of these distributions and of all that they require, as for a CPU.
+
+    What is there for CUDA only is left out: the wheels of some libraries bring it and those of
+    others do not, and JAX for a GPU has most of it already.
+    """
     sizes, wanted = {}, list(distributions)
     while wanted:
         name = packaging.utils.canonicalize_name(wanted.pop())
-        if name in sizes:
+        if name in sizes or name.startswith(FOR_CUDA):
             continue
         distribution = metadata.distribution(name)
-        paths = [Path(file.locate()) for file in distribution.files or ()]
+        files = [file for file in distribution.files or () if "cuda" not in file.name]
+        paths = [Path(file.locate()) for file in files]
         sizes[name] = sum(path.stat().st_size for path in paths if path.is_file())
         for line in distribution.requires or ():
             requirement = packaging.requirements.Requirement(line)

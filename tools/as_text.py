@@ -40,6 +40,7 @@ def index(address: str) -> str:
         parts += [f"## {title}", "\n".join(lines)]
     parts += [
         "## Look up",
+        f"- [Install]({address}pages/install.html): which line to type, messages of a clash\n"
         f"- [Troubleshooting]({address}pages/troubleshooting.html): messages, causes and ways out\n"
         f"- [Glossary]({address}pages/glossary.html): the words, each with where it is shown\n"
         f"- [What is checked]({address}pages/checked.html): how, where and when the lessons ran",

@@ -23,7 +23,7 @@ import nbformat
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import install, lessons, measured
+from tools import cuda_wheels, install, lessons, measured
 from tools.problem import told
 
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
@@ -105,7 +105,7 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
         yield from (f"{place} {fault}." for fault in check_cell(cell, owned))
-        if holds_results(cell) and cell.source != measured.source():
+        if holds_results(cell) and cell.source != results_of(cell):
             yield f"{place} is not what benchmarks/results hold: {FIX}."
     for number, name_used in names_of_proofs(lessons.code_cells(notebook)):
         yield (
@@ -122,6 +122,11 @@ def is_visible(cell: NotebookNode) -> bool:
 
 def holds_results(cell: NotebookNode) -> bool:
     return lessons.RESULTS_TAG in lessons.tags(cell)
+
+
+def results_of(cell: NotebookNode) -> str:
+    """What has to stand in the cell that holds results: in the lesson the medians only."""
+    return measured.source(brief=cell.source.startswith("MEDIANS"))
 
 
 def words(notebook: NotebookNode) -> int:
@@ -298,7 +303,6 @@ def check_lists(names: list[str]) -> Iterator[str]:
 def readme_table() -> str:
     """The lessons as a table of Markdown: what each answers, how long it takes, where it runs."""
     address = re.search(r'^REPOSITORY = "(.*)"$', (lessons.ROOT / "conf.py").read_text(), re.M)[1]
-    colab = address.replace("https://github.com", "https://colab.research.google.com/github")
     badge = "![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)"
     rows = ["| lesson | question that it answers | time | hardware | open |", "| --- " * 5 + "|"]
     for name, entry in lessons.listed().items():
@@ -310,9 +314,15 @@ def readme_table() -> str:
             link += f", [in depth](notebooks/{depth}.ipynb)"
         rows.append(
             f"| {link} | {entry['question']} | {time} | {entry['hardware']} "
-            f"| [{badge}]({colab}/blob/main/notebooks/{name}.ipynb) |"
+            f"| [{badge}]({in_colab(address, name)}) |"
         )
     return "\n".join(rows) + "\n"
+
+
+def in_colab(repository: str, name: str) -> str:
+    """The address under which Colab opens the notebook of this repository on GitHub."""
+    colab = repository.replace("https://github.com", "https://colab.research.google.com/github")
+    return f"{colab}/blob/main/notebooks/{name}.ipynb"
 
 
 def check_stated(name: str) -> Iterator[str]:
@@ -408,7 +418,7 @@ def with_copied_cells(name: str, md: str) -> str:
 
 def with_results(md: str) -> str:
     """The text of a lesson whose cell of results holds what was measured last."""
-    return with_cells(md, lambda cell: measured.source() if holds_results(cell) else "")
+    return with_cells(md, lambda cell: results_of(cell) if holds_results(cell) else "")
 
 
 def with_cells(md: str, source_of: Callable[[NotebookNode], str]) -> str:
@@ -454,7 +464,7 @@ def main() -> None:
         for said in fix_all(names) if arguments.fix else ():
             print(said)
     looks = [functools.partial(check_lesson, name) for name in names]
-    looks += [check_pages, functools.partial(check_lists, names), check_address]
+    looks += [check_pages, functools.partial(check_lists, names), check_address, cuda_wheels.faults]
     faults = [*itertools.chain.from_iterable(map(faults_of, looks))]
     for fault in faults:
         print(fault, file=sys.stderr)

@@ -16,8 +16,13 @@ from tools import results as stored
 WIDTH = 78  # columns
 
 
-def source(folder: Path = stored.FOLDER, without_lesson: Path = stored.WITHOUT_LESSON) -> str:
-    """The source of the cell: of each machine that has measured something of every part."""
+def source(
+    folder: Path = stored.FOLDER, without_lesson: Path = stored.WITHOUT_LESSON, brief: bool = False
+) -> str:
+    """The source of the cell: of each machine that has measured something of every part.
+
+    `brief`: the medians that the lesson draws, in place of all that its depth draws.
+    """
     more = {
         stored.label(results): {of["title"]: of_no_lesson(of) for of in results["loaders"].values()}
         for results in stored.stored(without_lesson)
@@ -28,8 +33,32 @@ def source(folder: Path = stored.FOLDER, without_lesson: Path = stored.WITHOUT_L
         for name, figures in found.items()
         if all(figures.values())
     }
+    if brief:
+        shown = {name: medians(figures) for name, figures in shown.items()}
     text = "\n".join(wrapped(shown))
-    return f'MEASURED = json.loads(r"""\n{text}\n""")'
+    return f'{"MEDIANS" if brief else "MEASURED"} = json.loads(r"""\n{text}\n""")'
+
+
+def medians(of_machine: dict) -> dict:
+    """The medians of images per second, and of each library the megabytes on the disk."""
+    photographs = of_machine["photographs"]
+    workers = max({int(n) for found in photographs.values() for n in found})
+    kinds = {"first version": "first", "short answer": "short", "tuned": "images/s"}
+    return {
+        "date": of_machine["date"],
+        "step": of_machine["step"][1],
+        "memory": {
+            loader: {kind: found[key][1] for kind, key in kinds.items() if found.get(key)}
+            for loader, found in of_machine["memory"].items()
+        },
+        "workers": workers,
+        "photographs": {
+            loader: found[f"{workers}"]["images/s"][1]
+            for loader, found in photographs.items()
+            if f"{workers}" in found
+        },
+        "disk MB": {loader: found["disk MB"] for loader, found in of_machine["start"].items()},
+    }
 
 
 def summary(results: dict) -> dict:
@@ -49,7 +78,8 @@ def summary(results: dict) -> dict:
         "date": max((figures["date"] for figures in every), default=""),
         "python": versions.pop("python", ""),
         "versions": versions,
-        "step": speeds([stored.IMAGES / s for of in every for s in of.get("resident_epoch_s", [])]),
+        "step": epochs(every, "step_epoch_s"),
+        "resident": epochs(every, "resident_epoch_s"),
         "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
         "sizes": {
             f"batch {shape}": each(
@@ -70,6 +100,11 @@ def summary(results: dict) -> dict:
         "start": each(start, loaders),
         "growth": each(growth, loaders),
     }
+
+
+def epochs(measured: Iterable[dict], key: str) -> list[int] | None:
+    """Images per second of epochs in which the step waits for no loader."""
+    return speeds([stored.IMAGES / s for figures in measured for s in figures.get(key, [])])
 
 
 def part(draw: Callable[[dict], dict], figures: dict) -> dict:

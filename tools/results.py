@@ -13,7 +13,7 @@ from tools import lessons, machine
 FOLDER = lessons.ROOT / "benchmarks" / "results"
 WITHOUT_LESSON = lessons.ROOT / "benchmarks" / "without_lesson" / "results"
 BATCH, EXAMPLES = 128, 60_000
-IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `resident_epoch_s`
+IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `step_epoch_s`
 EXAMPLE_BYTES = 28 * 28 + 4  # what the training set itself takes, as NumPy arrays
 
 

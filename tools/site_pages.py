@@ -16,43 +16,17 @@ from mdit_py_plugins.anchors.index import slugify as slug  # as GitHub and MyST 
 from nbformat import NotebookNode
 from sphinx.application import Sphinx
 
-from tools import as_text, check, copies, front_page, lessons, navigation
+from tools import as_text, check, copies, cuda_wheels, front_page, lessons, navigation, search
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
 STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 HOLDS = "\N{CHECK MARK} Holds:"
-GENERATED = ["index", "pages/checked", "pages/troubleshooting"]
+GENERATED = ["index", "pages/checked", "pages/install", "pages/troubleshooting"]
 # The theme folds a depth below its lesson with an arrow that has no words for a screen reader.
 DEPTH_FOLD = '<summary><span class="toctree-toggle"'
 NAMED_FOLD = '<summary aria-label="In depth"><span class="toctree-toggle"'
 OPTIONS = "_static/documentation_options.js"
-SEARCH = {
-    """      if (
-        title.toLowerCase().trim().includes(queryLower)
-        && queryLower.length >= title.length / 2
-      ) {
-        for (const [file, id] of foundTitles) {
-""": """      const words = queryLower.split(/\\s+/);
-      if (words.some((word) => title.toLowerCase().includes(word))) {
-        for (const [file, id] of foundTitles) {
-          const place = `${titles[file]} ${title}`.toLowerCase();
-          if (!words.every((word) => place.includes(word))) continue;
-""",
-    """          const score = Math.round(
-            (Scorer.title * queryLower.length) / title.length,
-          );
-""": """          const share = Math.min(1, queryLower.length / title.length);
-          const score = Scorer.title + Math.round(Scorer.title * share);
-""",
-    "titles[file] === title ? 1 : 0": "titles[file] === title ? Scorer.title : 0",
-    # A lesson comes before its depth, which has the same words more often.
-    **{
-        f"const {side}Score = {of}[4];": f"const {side}Score = {of}[4]"
-        f' - {of}[0].endsWith("{lessons.DEPTH}") * Scorer.title;'
-        for side, of in {"left": "a", "right": "b"}.items()
-    },
-}
 COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
 
 
@@ -76,6 +50,7 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
         notebook = nbformat.reads(source[0], as_version=4)
         for change in (add_line, fold_cells, link_to_others, add_copies, add_depth):
             change(notebook, name)
+        add_ways_out(notebook, name, app.config.html_theme_options["repository_url"])
         source[0] = nbformat.writes(notebook)
     elif page == "index":
         results = front_page.newest()
@@ -96,6 +71,8 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
         source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
+    elif page == "pages/install":
+        source[0] = source[0].replace("<!-- cuda -->", cuda_wheels.table())
 
 
 def mend(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
@@ -121,26 +98,11 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     if app.builder.format != "html" or exception:
         return
     as_text.write(Path(app.outdir), app.config.html_baseurl)
-    search = Path(app.outdir) / "_static" / "searchtools.js"
-    search.write_text(find_places(search.read_text()))
+    search.mend(Path(app.outdir))
     options = (Path(app.outdir) / OPTIONS).read_text()
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text().replace(DEPTH_FOLD, NAMED_FOLD)
         page.write_text(paint_first(html, options))
-
-
-def find_places(script: str) -> str:
-    """Sphinx's search, which then finds headings, above the pages that only have the words.
-
-    Sphinx takes a heading only if the query is half of it. Here all words of the query have to be
-    in the heading and the title of its page, and one in the heading: "resume grain". Raises
-    Problem if Sphinx has changed, so that the build says so.
-    """
-    for old, new in SEARCH.items():
-        if script.count(old) != 1:
-            raise lessons.Problem(f"Sphinx's search has changed: no single {old!r} in it.")
-        script = script.replace(old, new)
-    return script
 
 
 def paint_first(text: str, options: str) -> str:
@@ -174,6 +136,19 @@ def add_line(notebook: NotebookNode, name: str) -> None:
     *_, box = re.finditer(r"(?:^>.*\n)+", f"{first.source}\n", re.MULTILINE)
     before, after = first.source[: box.end()].rstrip("\n"), first.source[box.end() :].lstrip("\n")
     first.source = f"{before}\n\n{line(name)}\n\n{after}"
+
+
+def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
+    """Below the title: where a reader takes the lesson, by one click."""
+    ways = {
+        "Open in Colab": check.in_colab(repository, name),
+        "Download": f"../_sources/notebooks/{name}.ipynb",
+        "As Markdown": f"{name}.md",
+    }
+    links = " · ".join(f'<a href="{address}">{way}</a>' for way, address in ways.items())
+    first = notebook.cells[0]
+    line = f'\\1\n\n<p class="ways-out">{links}</p>\n'
+    first.source = re.sub(r"^(# .+)$", line, first.source, count=1, flags=re.MULTILINE)
 
 
 def fold_cells(notebook: NotebookNode, name: str) -> None:

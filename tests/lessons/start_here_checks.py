@@ -85,7 +85,7 @@ def check_layouts(names) -> None:
         "bfloat16": plain.astype(jax.numpy.bfloat16),
     }.items():
         batches = names["Batches"]([array], 6)
-        [column], [found] = batches.arrays, batches[0]
+        [column], [found] = batches.columns, batches[0]
         assert column.flags.c_contiguous, f"{kind}: not in one piece of memory"
         assert np.array_equal(found, plain[batches.rows(0)]), f"{kind}: other values"
         assert jax.device_put(found).dtype == found.dtype, f"{kind}: JAX changes the dtype"

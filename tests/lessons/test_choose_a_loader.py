@@ -1,4 +1,4 @@
-"""The lesson that chooses: its table leads to proofs, its stream is one, any results will do.
+"""The lesson that chooses, and its depth: the table leads to proofs, any results will do.
 
 The results in it are of one machine or of many, with any numbers: here they are made up.
 """
@@ -7,19 +7,18 @@ import copy
 import json
 import re
 
-import hypothesis_cases
 import pytest
 
-from benchmarks import contract
 from benchmarks.without_lesson.study import LOADERS
-from tools import lessons
+from tools import lessons, measured
+from tools import results as measurements
 
-NAME = "choose_a_loader"
+NAME, SHORT = "choose_a_loader_in_depth", "choose_a_loader"
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
 
 
-def cells(*tags: str) -> list:
-    return lessons.code_cells(lessons.read_md(NAME), *tags)
+def cells(*tags: str, name: str = NAME) -> list:
+    return lessons.code_cells(lessons.read_md(name), *tags)
 
 
 def source(words: str) -> str:
@@ -33,7 +32,7 @@ def source(words: str) -> str:
 
 def rows_of_the_table() -> list[list[str]]:
     text = lessons.md_path(NAME).read_text()
-    table = text.partition("## The short answer\n")[2].partition("\n### ")[0]
+    table = text.partition("## Find every way\n")[2].partition("\n## ")[0]
     return [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
 
 
@@ -52,23 +51,13 @@ def test_every_entry_of_the_decision_table_answers_in_words_and_leads_to_its_pro
 
 def test_every_other_loader_that_was_measured_has_a_row():
     text = lessons.md_path(NAME).read_text()
-    table = text.partition("\n### Loaders that have no lesson here\n")[2].partition("\n```")[0]
+    table = text.partition("\n## Know the loaders without a lesson\n")[2].partition("\n```")[0]
     rows = dict(
         re.findall(r"^\| \[(.+)\]\(https://pypi\.org/project/(.+)/\) \|", table, re.MULTILINE)
     )
     assert rows == {of.title: of.distribution for of in LOADERS.values()}
     for machine in stored().values():
         assert machine["others"].keys() in (rows.keys(), set())
-
-
-# The stream to copy --------------------------------------------------------------------------
-
-
-def test_the_stream_keeps_the_contract_on_data_of_many_sizes():
-    exec("import numpy as np\n" + source("def numpy_batches"), names := {})
-    for case in contract.CASES:
-        contract.check_case(names["numpy_batches"], case)
-    hypothesis_cases.run(names["numpy_batches"])
 
 
 # What keeps up -------------------------------------------------------------------------------
@@ -155,16 +144,16 @@ def of_two_machines() -> dict:
 
 @pytest.fixture
 def run_page():
-    """Runs the page's cells, all but the trap, with these results. Returns the figures' axes."""
+    """Runs a page's cells, all but the trap, with these results. Returns the figures' axes."""
     import matplotlib.pyplot as plt
 
-    def run(results: dict) -> list[int]:
+    def run(results: dict, name: str = NAME) -> list[int]:
         names, axes = {"__name__": "page"}, []
-        for cell in cells():
+        for cell in cells(name=name):
             if lessons.RESULTS_TAG in lessons.tags(cell):
-                names["MEASURED"] = results
+                names["MEASURED" if name == NAME else "MEDIANS"] = results
             elif "trap" not in lessons.tags(cell):
-                exec(compile(lessons.python(cell.source), NAME, "exec"), names)
+                exec(compile(lessons.python(cell.source), name, "exec"), names)
             axes += [len(plt.figure(number).axes) for number in plt.get_fignums()]
             plt.close("all")
         return axes
@@ -211,3 +200,44 @@ def test_a_proof_refuses_results_that_contradict_its_sentence(run_page, case):
     place[last] = value
     with pytest.raises(AssertionError):
         run_page(results)
+
+
+def medians(results: dict) -> dict:
+    return {name: measured.medians(machine) for name, machine in results.items()}
+
+
+def test_the_lesson_runs_with_several_machines(run_page, capsys):
+    results = medians(of_two_machines())
+    axes = run_page(results, SHORT)
+    said = capsys.readouterr().out
+    assert axes == [len(results)] and all(name in said for name in results)
+    assert re.search(r"photographs/s.*\n.*16 workers", said)
+
+
+@pytest.mark.parametrize(
+    ("part", "loader", "value"),
+    [
+        ("memory", "Grain", {"first version": 1, "tuned": 9}),
+        ("memory", "Grain", {"first version": 1, "tuned": 10**9}),
+        ("photographs", "Grain", 10**7),
+        ("disk MB", "Grain", 10**6),
+        ("disk MB", "TensorFlow Datasets", 1),
+    ],
+)
+def test_a_proof_of_the_lesson_refuses_what_contradicts_it(run_page, part, loader, value):
+    results = medians(stored())
+    run_page(results, SHORT)
+    place = next(iter(results.values()))[part]
+    assert loader in place
+    place[loader] = value
+    with pytest.raises(AssertionError):
+        run_page(results, SHORT)
+
+
+def test_every_line_of_the_short_answer_leads_to_a_lesson():
+    text = lessons.md_path(SHORT).read_text()
+    table = text.partition("## The short answer\n")[2].partition("\n\nIf two")[0]
+    have = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    led = {name for line in have for name in re.findall(r"\]\((\w+)\.ipynb#", line)}
+    assert all(".ipynb#" in line for line in have)
+    assert measurements.named("loader").keys() <= led

@@ -22,13 +22,15 @@ SHORT = [name for name in lessons.listed() if name not in LONG]
 def measured(tab) -> dict[str, float | None]:
     """The length of the page in screens, and where both of these end.
 
-    `answer`: the first line of the short answer's code, and `trained`: the output of the cell that
-    first shows a trained model or, of a lesson on one step before the training, what it gains; in
-    screens from the top of the page as it is opened. None where the page has no such cell.
+    `answer`: the first line of the short answer's code or, where it has none, of its table, and
+    `trained`: the output of the cell that first shows a trained model or, of a lesson on one step
+    before the training, what it gains; in screens from the top of the page as it is opened. None
+    where the page has no such cell.
     """
     tab.set_viewport_size(WINDOW)
     found = {
-        "answer": end_of(tab, ".cell.tag_short-answer .cell_input pre", of_a_line=True),
+        "answer": end_of(tab, ".cell.tag_short-answer .cell_input pre", of_a_line=True)
+        or end_of(tab, "#the-short-answer tbody tr", of_a_line=True),
         "trained": end_of(tab, ".cell:is(.tag_trained, .tag_gain) .cell_output"),
     }
     tab.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")

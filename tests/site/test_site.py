@@ -216,7 +216,7 @@ RESUME, PHOTOGRAPHS = "stop-it-and-go-on", "read-a-folder-of-photographs"
 MESSAGES, WORDS = "pages/troubleshooting.html#index-", "pages/glossary.html#term-"
 FEED, HOSTS = "notebooks/feed_the_device.html", "notebooks/many_devices.html"
 TO_TORCH, TO_GRAIN = "PyTorch: A folder of photographs", "Grain: A folder of photographs"
-COSTS, SPEED = "Choose a loader: measured side by side", "Know when speed decides"
+COSTS, SPEED = "Choose a loader", "Know when speed decides"
 # What readers come for: where they start (a search counts as the one that they may make), how the
 # links end that they click, and where they arrive.
 TASKS = {
@@ -293,7 +293,7 @@ def test_buttons_lead_to_the_lesson(name):
     for start in ("https://colab.research.google.com/github/", "https://github.com/"):
         ends = f"/blob/main/{file}", f"/blob/main/{file}?plain=1"
         assert [link for link in buttons if link.startswith(start) and link.endswith(ends)]
-    assert f"../_sources/{file}" in buttons
+    assert f"../_sources/{file}" in buttons and f"{name}.md" in buttons
     assert (SITE / "_sources" / file).read_bytes() == (lessons.ROOT / file).read_bytes()
 
 

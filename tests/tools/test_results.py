@@ -36,6 +36,7 @@ def small() -> dict:
         "short_images_s": [1_234_567.0],
         "epoch_s": [1.1],
         "resident_epoch_s": [1.0],
+        "step_epoch_s": [0.9],
         "shapes": {"32 of 28x28": both},
         "photos": {"2": photos | {"decoder_images_s": [180.0]}},
         "growth": {

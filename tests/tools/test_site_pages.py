@@ -6,7 +6,7 @@ import re
 import nbformat
 import pytest
 
-from tools import lessons, record, site_pages
+from tools import lessons, record, search, site_pages
 
 code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
 
@@ -230,11 +230,11 @@ def test_a_folded_cell_is_called_by_what_it_defines_or_makes(shown, source, tags
 
 
 def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
-    script = "".join(site_pages.SEARCH)
-    assert site_pages.find_places(script) == "".join(site_pages.SEARCH.values())
+    script = "".join(search.SEARCH)
+    assert search.find_places(script) == "".join(search.SEARCH.values())
     for changed in ("", script * 2):
         with pytest.raises(lessons.Problem, match="search has changed"):
-            site_pages.find_places(changed)
+            search.find_places(changed)
 
 
 def test_committed_records_are_of_whole_lessons():

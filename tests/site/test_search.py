@@ -1,0 +1,90 @@
+"""Forty searches of readers: one of the first three places that they find has the answer."""
+
+import re
+from urllib.parse import quote_plus, urljoin
+
+import pytest
+
+FIRST = 3
+# What is typed, and the page and section in which the answer stands.
+QUERIES = {
+    "huggingface": "huggingface_datasets.html#the-short-answer",
+    "pmap": "many_devices.html#the-short-answer",
+    "NCCL": "many_devices_in_depth.html#find-out-where-it-hangs",
+    "OOM": "memory_that_grows.html#the-short-answer",
+    "out of memory": "memory_that_grows.html#the-short-answer",
+    "RESOURCE_EXHAUSTED": "feed_the_device_in_depth.html#count-what-is-held",
+    "cuDNN": "install.html#read-the-message",
+    "CUDA": "install.html#which-line-to-type",
+    "Can't pickle": "workers_beside_jax_in_depth.html#keep-notebook-classes-out-of-workers",
+    "UnparsedFlagAccessError": "grain_in_depth.html#mark-the-flags-as-parsed",
+    "num_proc": "huggingface_datasets_in_depth.html#map-with-num_proc-hangs-beside-jax",
+    "num_proc hangs": "huggingface_datasets_in_depth.html#map-with-num_proc-hangs-beside-jax",
+    "iterator state": "grain_in_depth.html#save-the-iterator-with-orbax",
+    "set_format": "huggingface_datasets.html#the-short-answer",
+    "prefetch": "feed_the_device.html#stay-ahead-and-ask-late",
+    "prefetch_to_device": "feed_the_device.html#stay-ahead-and-ask-late",
+    "recompile": "_in_depth.html#lose-nothing-in-evaluation-pad-the-last-batch",
+    "GPU utilization": "feed_the_device.html#the-short-answer",
+    "gradient accumulation": "start_here_in_depth.html#how-do-i-train-with-a-batch-larger",
+    "Keras": "start_here_in_depth.html#can-i-use-keras-on-jax",
+    "DALI": "decode_photographs_in_depth.html#decode-on-the-gpu",
+    "Grain slow": "grain.html#the-short-answer",
+    "SharedMemoryArray": "grain_in_depth.html#decode-in-threads-and-batch-before-the-workers",
+    "Grain workers GPU": "grain_in_depth.html#keep-workers-off-the-gpu-and-end-them",
+    "random_map": "grain_in_depth.html#make-random-transforms-follow-from-the-seed",
+    "num_epochs": "grain_in_depth.html#prefer-the-dataset-api-to-dataloader",
+    "without TensorFlow": "tensorflow_datasets_in_depth.html#read-by-index-without-tensorflow",
+    "CUDA conflict": "install.html#read-the-message",
+    "pin_memory": "feed_the_device_in_depth.html#know-what-pinned-memory-is-for",
+    "gs://": "files_and_storage.html#the-short-answer",
+    "webdataset": "files_and_storage_in_depth.html#read-tar-by-an-index-of-its-members",
+    "sharding": "many_devices.html#the-short-answer",
+    "resume Grain": "grain.html#stop-it-and-go-on",
+    "last batch": "#lose-nothing-in-evaluation-pad-the-last-batch",
+    "from_dlpack": "dlpack_zero_copy.html#the-short-answer",
+    "jax dataloader": "start_here.html#the-short-answer",
+    "os.fork() is incompatible with multithreaded code": "troubleshooting.html#index-",
+    "deadlock": "workers_beside_jax_in_depth.html#turn-a-hang-into-an-error",
+    "slurm": "many_devices_in_depth.html#start-the-script-on-a-cluster",
+    "tokenizer": "language_model_data.html#the-short-answer",
+    "exit code 137": "memory_that_grows.html#was-it-the-kernel-and-where-is-the-limit",
+}
+
+
+@pytest.fixture
+def found(browser, address):
+    """The addresses that a search finds, in their order, once all are there."""
+    tab = browser.new_page()
+
+    def search(words: str) -> list[str]:
+        tab.goto(urljoin(address, f"search.html?q={quote_plus(words)}"))
+        tab.locator("p.search-summary", has_text=re.compile("finished|did not match")).wait_for()
+        links = tab.locator("#search-results li > a")
+        return links.evaluate_all("all => all.map(link => link.getAttribute('href'))")
+
+    yield search
+    tab.close()
+
+
+def test_what_readers_type_leads_to_the_answer(found):
+    missed = {}
+    for words, place in QUERIES.items():
+        places = found(words)
+        if not any(place in link for link in places[:FIRST]):
+            missed[words] = places[:FIRST]
+    assert not missed
+
+
+def test_a_query_of_other_words_is_not_answered_by_one_of_them(found):
+    assert "pytorch_dataloader.html#the-short-answer" not in found("DataLoader timed out")[0]
+
+
+def test_only_the_first_ten_show_what_was_found(open_page):
+    tab = open_page("search.html?q=resume")
+    results = tab.locator("#search-results li")
+    results.nth(9).locator("p.context").wait_for()
+    assert results.count() > 10
+    assert tab.locator("#search-results p.context").count() == 10
+    said = results.first.locator("p.context").inner_text()
+    assert "resume" in said.lower() and not said.startswith("...Colab")
