@@ -66,7 +66,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "def uneven():": "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s",
     },
     "remote_workers": {"import collections": RAY_SAYS},
-    "remote_workers_in_depth": {"import itertools": RAY_SAYS},
+    "remote_workers_in_depth": {"import collections": RAY_SAYS},
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.
