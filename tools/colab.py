@@ -42,6 +42,7 @@ UV = (sys.executable, "-m", "uv", "--quiet")
 # The cells that cannot hold in Colab: lesson, first line of the cell, why. A run is green when
 # exactly these fail.
 GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same"
+RAY_SAYS = "Ray says that Colab's ipywidgets is older than its notebook output needs"
 KNOWN: dict[str, dict[str, str]] = {
     "start_here": {"import itertools": GRAIN_WARNS},
     "decode_photographs_in_depth": {"import grain": GRAIN_WARNS},
@@ -64,11 +65,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "many_devices_in_depth": {
         "def uneven():": "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s",
     },
-    "remote_workers_in_depth": {
-        "import itertools": (
-            "Ray says that Colab's ipywidgets is older than its notebook output needs"
-        ),
-    },
+    "remote_workers": {"import collections": RAY_SAYS},
+    "remote_workers_in_depth": {"import collections": RAY_SAYS},
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.

@@ -102,11 +102,6 @@ def depth_of(name: str) -> str:
     return depth if not name.endswith(DEPTH) and depth in names() else ""
 
 
-def long_ones() -> set[str]:
-    """The lessons that have not their short form yet."""
-    return {name for name, entry in listed().items() if entry.get("long")}
-
-
 def in_order() -> list[str]:
     """The lessons in the order in which they are read, each with its depth behind it."""
     return [page for name in listed() for page in (name, depth_of(name)) if page]

@@ -48,10 +48,9 @@ def code_of(name: str) -> str:
 
 
 def changed() -> list[str]:
-    """The lessons that are not `long`, and their depths, whose code has not passed yet."""
-    long, passed = lessons.long_ones(), machine.read(PASSED)
-    names = [name for name in lessons.in_order() if name.removesuffix(lessons.DEPTH) not in long]
-    return [name for name in names if passed.get(name) != code_of(name)]
+    """The lessons whose code has not passed yet."""
+    passed = machine.read(PASSED)
+    return [name for name in lessons.in_order() if passed.get(name) != code_of(name)]
 
 
 def main() -> None:
@@ -60,7 +59,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=300, help="seconds for a cell (300)")
     parser.add_argument("--record", action="store_true", help="store which code passed")
     parser.add_argument(
-        "--changed", action="store_true", help="the short lessons whose code has not passed yet"
+        "--changed", action="store_true", help="the lessons whose code has not passed yet"
     )
     arguments = parser.parse_args()
     failed = False

@@ -1,8 +1,4 @@
-"""How long the pages are, and how soon they answer: measured in a real browser, every fold open.
-
-A lesson that has not got its short form yet is `long` in lessons.toml, and stays so only as long as
-it fails the measure, so that the list shrinks.
-"""
+"""How long the pages are, and how soon they answer: measured in a real browser, every fold open."""
 
 from statistics import mean
 
@@ -14,9 +10,6 @@ WINDOW = {"width": 1366, "height": 768}  # a screen of a laptop: the unit of the
 # In screens: where the answer and the first result of training may end, and how long a lesson may
 # be, on average. A depth has no limit.
 LIMITS = {"answer": 1, "trained": 3, "screens": 10}
-
-LONG = sorted(lessons.long_ones())
-SHORT = [name for name in lessons.listed() if name not in LONG]
 
 
 def measured(tab) -> dict[str, float | None]:
@@ -53,20 +46,15 @@ def faults(of_page: dict[str, float | None]) -> list[str]:
     return [what for what, end, limit in found if end is None or end > limit]
 
 
-@pytest.mark.parametrize("name", LONG)
-def test_a_long_lesson_still_fails_the_measure(open_page, name):
-    of_page = measured(open_page(f"notebooks/{name}.html"))
-    assert faults(of_page), f"take `long` of {name} out of lessons.toml"
-
-
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", lessons.listed())
 def test_a_lesson_answers_on_the_first_screen_and_trains_by_the_third(open_page, name):
     assert {*faults(measured(open_page(f"notebooks/{name}.html")))} <= {"screens"}
 
 
-@pytest.mark.skipif(not SHORT, reason="no lesson has its short form yet")
 def test_the_lessons_are_ten_screens_long_on_average(open_page):
-    screens = {name: measured(open_page(f"notebooks/{name}.html"))["screens"] for name in SHORT}
+    screens = {
+        name: measured(open_page(f"notebooks/{name}.html"))["screens"] for name in lessons.listed()
+    }
     assert mean(screens.values()) <= LIMITS["screens"], screens
 
 

@@ -354,7 +354,7 @@ def test_on_a_phone_the_words_of_the_picture_are_legible(open_page, theme):
 def test_the_lessons_stand_in_the_groups_and_the_order_of_the_front_page(open_page):
     tab = open_page(FRONT)
     groups = tab.locator(".bd-sidebar-primary .caption-text").all_inner_texts()
-    assert groups[0] == "Data in memory" and groups[-1] == "Look up"
+    assert groups[0] == "Start" and groups[-1] == "Look up"
     headings = tab.locator("#which-lesson-is-for-me h3").all_inner_texts()
     assert [heading.removesuffix("#").strip() for heading in headings] == groups[:-1]
     for name, following in itertools.pairwise(lessons.in_order()):

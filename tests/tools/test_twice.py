@@ -51,7 +51,6 @@ def test_the_program_says_by_its_status_what_it_found(workshop, python):
 
 def test_code_that_passed_is_not_run_again_until_it_changes(repository, monkeypatch):
     monkeypatch.setattr(twice, "PASSED", repository / "checked/twice/passed.json")
-    monkeypatch.setattr(lessons, "long_ones", lambda: {"grain"})
     codes = {name: twice.code_of(name) for name in lessons.in_order()}
     machine.update(twice.PASSED, lambda _: codes)
     assert twice.changed() == []
@@ -65,4 +64,4 @@ def test_code_that_passed_is_not_run_again_until_it_changes(repository, monkeypa
     assert twice.changed() == []
     for name in ("start_here", "grain_in_depth"):
         edit(name, "import jax\n", "import jax  # changed\n")
-    assert twice.changed() == ["start_here"]  # the other is long
+    assert twice.changed() == ["start_here", "grain_in_depth"]
