@@ -1,4 +1,4 @@
-"""Forty searches of readers: one of the first three places that they find has the answer."""
+"""Searches of readers: one of the first three places that they find has the answer."""
 
 import re
 from urllib.parse import quote_plus, urljoin
@@ -42,6 +42,10 @@ QUERIES = {
     "sharding": "many_devices.html#the-short-answer",
     "resume Grain": "grain.html#stop-it-and-go-on",
     "last batch": "#lose-nothing-in-evaluation-pad-the-last-batch",
+    "zarr": "arrays_on_disk.html#the-short-answer",
+    "netCDF": "arrays_on_disk.html#the-short-answer",
+    "xarray": "arrays_on_disk.html#put-your-own-data-in-its-place",
+    "missing chunks": "arrays_on_disk_in_depth.html#find-chunks-that-nobody-wrote",
     "from_dlpack": "dlpack_zero_copy.html#the-short-answer",
     "jax dataloader": "start_here.html#the-short-answer",
     "os.fork() is incompatible with multithreaded code": "troubleshooting.html#index-",
