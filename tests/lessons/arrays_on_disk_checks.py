@@ -248,7 +248,17 @@ def check_dtypes(names) -> None:
             if name != "?":
                 assert np.array_equal(batch[order], expected), f"{name}: other values."
     refusal("large", lambda: names["Windows"](np.full(9, 2**40), (1,), 2)[0])
-    refusal("large floats", lambda: names["Windows"](np.full(9, 2.0**60 + 2**20), (1,), 2)[0])
+    counts = np.arange(9.0) + 2**40
+    for more in (0, [np.nan, *[0] * 8]):
+        values = counts + more
+        refusal(
+            "counts as floats",
+            lambda values=values: names["Windows"](values, (1,), 9, missing=None)[0],
+        )
+    refusal("too large", lambda: names["Windows"](np.full(9, 1e300), (1,), 2)[0])
+    for floats in (np.full(9, 1e25), counts + np.arange(9) / 4):
+        batch = names["Windows"](floats, (1,), 9, block=9)[0]
+        assert sorted(batch.ravel()) == sorted(floats.astype(np.float32)), "floats are not rounded."
     refusal("text", lambda: names["Windows"](np.array(["a"] * 9), (1,), 2))
     refusal("times", lambda: names["Windows"](np.zeros(9, "M8[s]"), (1,), 2))
     half = ts.array(np.arange(9).astype(ts.bfloat16.numpy_dtype))
@@ -275,6 +285,11 @@ def check_missing(names) -> None:
                 assert left.left_out["with unusable steps"] == 2, left.left_out
                 found = np.stack([left[n] for n in range(left.steps)])
                 assert (found >= 0).all() and found.max() < 600, "a missing value comes."
+    values = np.ones((9, 2), np.float32)
+    values[5, 1] = 1e20
+    for mark in (1e20, np.float64(1e20), np.float32(1e20), np.full(1, 1e20, np.float32)):
+        refusal(mark, lambda mark=mark: names["Windows"](values, (1, None), 9, missing=mark)[0])
+        assert names["survey"](values, None, mark)[2].tolist() == [0] * 5 + [1] + [0] * 3
     values = np.full((9, 2), np.nan, np.float32)
     kept = names["Windows"](values, (1, None), 3, missing=None)[0]
     assert np.isnan(kept).all(), "what is kept is changed."
@@ -311,6 +326,13 @@ def check_failures(names) -> None:
     with ThreadPoolExecutor(8) as threads:
         for step, batch in zip(asked, threads.map(batches.__getitem__, asked), strict=True):
             assert np.array_equal(batch, right[step]), "threads get other batches."
+
+
+def check_usable(names) -> None:
+    """A survey takes booleans for its steps, and nothing that it would stretch."""
+    for wrong in (np.ones(8, bool), np.ones(1, bool), np.arange(9), np.ones(9, int), [0, 3]):
+        said = refusal(wrong, lambda wrong=wrong: names["survey"](np.ones((9, 2)), usable=wrong))
+        assert "usable" in said and "9 booleans" in said, said
 
 
 # One pass ------------------------------------------------------------------------------------
@@ -361,6 +383,15 @@ BROKEN = [
     ("check_short", "0 < size <= n for", "size <= n for", "broadcast"),
     ("check_dtypes", "return low, as_jax(block)", "return low, block", "goes through"),
     ("check_missing", "| (block == missing)", "", "do not fit"),
+    (
+        "check_missing",
+        "missing = np.asarray(missing).item()  # it takes the dtype of the block",
+        "",
+        ".",
+    ),
+    ("check_usable", "usable.shape not in ((), array.shape[:1])", "False", "."),
+    ("check_dtypes", "or whole.all() ", "", "goes through"),
+    ("check_dtypes", "or whole.all() ", "or whole.any() ", "do not fit"),
     ("check_gaps", "< 0.5)", "< 0.05)", "months have gaps"),
     ("check_failures", "self.pools = {}  # the", "pass  # the", "."),
     ("check_survey", "bad[~usable[low : low + length]] = True", "pass", "another"),
