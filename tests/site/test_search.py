@@ -48,6 +48,8 @@ QUERIES = {
     "deadlock": "workers_beside_jax_in_depth.html#turn-a-hang-into-an-error",
     "slurm": "many_devices_in_depth.html#start-the-script-on-a-cluster",
     "tokenizer": "language_model_data.html#the-short-answer",
+    "xarray": "arrays_on_disk.html#the-short-answer",
+    "h5py multiprocessing": "arrays_on_disk.html#two-silent-traps",
     "exit code 137": "memory_that_grows.html#was-it-the-kernel-and-where-is-the-limit",
 }
 
