@@ -1,4 +1,4 @@
-"""Forty searches of readers: one of the first three places that they find has the answer."""
+"""Searches of readers: one of the first three places that they find has the answer."""
 
 import re
 from urllib.parse import quote_plus, urljoin
