@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis_cases import tried
 
 OPEN_GOP = {"x264-params": "open-gop=1:scenecut=0"}
-VARIABLE = np.random.default_rng(0).integers(5, 200, 60).cumsum()  # milliseconds
+FILES = [f"{number}.mp4" for number in range(99)]
+VARIABLE = np.random.default_rng(0).integers(5, 200, 60).cumsum() / 1_000  # seconds
 
 
 @contextlib.contextmanager
@@ -52,7 +53,7 @@ def check_frames(names) -> None:
         "one keyframe": {"g": "250", "bf": "3"},
         "open GOPs": {"g": "12", "bf": "3"} | OPEN_GOP,
         "variable rate": {"times": VARIABLE},
-        "it begins late": {"times": VARIABLE + 5_000},
+        "it begins late": {"times": VARIABLE + 5},
         "odd sizes": {"size": (37, 51)},
         "one frame": {"length": 1},
         "VP9": {"codec": "libvpx-vp9", "bf": "0", "cpu-used": "8", "suffix": "webm"},
@@ -88,8 +89,10 @@ def check_times(names) -> None:
         for time in (-1, 0.05, 0.98, 2.0, 50):
             sentence = refusal(said, lambda time=time: frames_at(file, [0.3, time], 0.01))
             assert "a.mp4" in sentence and f"{time:.2f}" in sentence, sentence
-        found = numbers(frames_at(file, [0.34, 0.36, 0.42], 0.2)).tolist()
-        assert found == [3, 4, 4], f"not the nearest frames: {found}."
+        for times in ([0.34, 0.36, 0.42], [1.14, 1.16], [1.16], [1.14]):  # a keyframe is at 1.2
+            found = numbers(frames_at(file, times, 0.2)).tolist()
+            nearest = [round(10 * time) for time in times]
+            assert found == nearest, f"not the nearest frames of {times}: {found}."
         frames = frames_at(file, [0.3, 0.3, 0.5], 0.01, size=(20, 30))
         found = numbers(frames).tolist()
         assert frames.shape == (3, 20, 30, 3), f"`size` gives {frames.shape}."
@@ -147,7 +150,7 @@ def columns_of(lengths):
 def check_windows(names, lengths, length, every) -> None:
     """Each window that fits is there once, within its episode, and short episodes are counted."""
     columns = columns_of(lengths)
-    windows = names["Windows"](range(99), columns, length, every)
+    windows = names["Windows"](FILES, columns, length, every)
     span = (length - 1) * every
     assert len(windows) == sum(max(n - span, 0) for n in lengths), "windows are lost, or too many."
     assert windows.left_out == sum(n <= span for n in lengths), "short episodes are miscounted."
@@ -166,10 +169,11 @@ def check_inputs(names) -> None:
         "an episode in two parts": {"episode": np.array([0] * 4 + [1] * 4 + [0] * 3)},
         "an episode in two files": {"video": np.arange(11)},
         "times that are no numbers": {"time": columns["time"] * np.nan},
+        "no rows": {name: column[:0] for name, column in columns.items()},
     }.items():
-        refusal(said, lambda change=change: Windows(range(9), columns | change, 2))
+        refusal(said, lambda change=change: Windows(FILES, columns | change, 2))
     for arguments in ((0,), (2, 0), (-1,)):
-        refusal("a length", lambda arguments=arguments: Windows(range(9), columns, *arguments))
+        refusal("a length", lambda arguments=arguments: Windows(FILES, columns, *arguments))
     windows = counted(columns)
     for wrong in (
         {"batch_size": 0},
@@ -244,7 +248,8 @@ def check_lerobot(names) -> None:
     """A dataset comes as it was written: frames, states and actions of each row, in any order."""
     lengths = [1, 20, 7, 2, 33, 12]
     with folder_of() as folder:
-        camera = names["make_episodes"](folder, lengths)
+        camera = "observation.images.top"
+        names["make_episodes"](folder, lengths, camera)
         files, columns = names["lerobot"](folder, camera)
         assert np.bincount(columns["episode"]).tolist() == lengths, "rows are lost."
         states = np.concatenate([names["episode_of"](e, n)[1] for e, n in enumerate(lengths)])
@@ -265,11 +270,17 @@ def check_lerobot(names) -> None:
         _, mixed = names["lerobot"](folder, camera)
         for name, column in columns.items():
             assert np.array_equal(mixed[name], column), f"{name} follows the order of the file."
-        [meta] = (folder / "meta/episodes").rglob("*.parquet")
-        table = pq.read_table(meta)
-        pq.write_table(table.slice(1), meta)
-        refusal("an episode that meta lacks", lambda: names["lerobot"](folder, camera))
-        (folder / "meta/info.json").write_text(json.dumps({"codebase_version": "v2.1"}))
+        has = refusal("another camera", lambda: names["lerobot"](folder, "observation.images.no"))
+        assert camera in has, "the cameras are not named."
+        for part in ("meta/episodes", "data"):
+            [file] = (folder / part).rglob("*.parquet")
+            table = pq.read_table(file)
+            pq.write_table(table.slice(1), file)
+            refusal(f"{part} lacks a row", lambda: names["lerobot"](folder, camera))
+            pq.write_table(table, file)
+        names["lerobot"](folder, camera)
+        info = json.loads((folder / "meta/info.json").read_text()) | {"codebase_version": "v2.1"}
+        (folder / "meta/info.json").write_text(json.dumps(info))
         assert "v2.1" in refusal("an older version", lambda: names["lerobot"](folder, camera))
 
 
@@ -317,6 +328,8 @@ def check_folder(names) -> None:
             assert found == [start, start + 1, start + 2, start + 3], "other frames."
         (folder / "bad.mp4").write_bytes(b"x" * 999)
         assert "bad.mp4" in refusal("a damaged file", lambda: names["videos_in"](folder))
+        skipped, _ = names["videos_in"](folder, skip=["bad.mp4"])
+        assert skipped == files, "`skip` leaves out other files."
 
 
 def check_version(names) -> None:
@@ -350,7 +363,8 @@ def check_stretches(names) -> None:
     """A stretch holds neighbours of one episode, each window in at most one of them."""
     lengths = [3, 30, 4, 11, 2, 19]
     with folder_of() as folder:
-        files, columns = names["lerobot"](folder, names["make_episodes"](folder, lengths))
+        names["make_episodes"](folder, lengths, "top")
+        files, columns = names["lerobot"](folder, "top")
     for length, every, wide in ((4, 1, 3), (2, 3, 5), (1, 1, 2), (3, 1, 1)):
         windows = names["Windows"](files, columns, length, every)
         stretches, span = names["Stretches"](windows, wide), (length - 1) * every
@@ -358,6 +372,7 @@ def check_stretches(names) -> None:
         episode = columns["episode"][windows.starts]
         rows = stretches.firsts[:, None] + np.arange(wide)
         assert len(np.unique(rows)) == rows.size, "a window is in two stretches."
+        assert stretches.left_out == len(windows) - rows.size, "what is left out is miscounted."
         assert (np.ptp(episode[rows], axis=1) == 0).all(), "a stretch crosses."
 
 
@@ -365,72 +380,93 @@ def check_decoders(names) -> None:
     """At most so many files are open in a thread, and each answers for its own file."""
     with folder_of() as folder:
         for number in range(5):
-            images = images_of(9, episode=number * 4)
+            images = images_of(30, episode=number * 4)
             names["write_video"](folder / f"{number}.mp4", images, 10)
         decoders, opened = names["Decoders"](2), []
+
+        def first(number, time=0.3):
+            return names["frames_at"](folder / f"{number}.mp4", [time], opened=decoders)[0]
+
         for number in (0, 1, 0, 2, 0, 3, 4, 0, 0):
-            video = decoders(folder / f"{number}.mp4")
-            opened.append(video)
-            frame = next(names["decoded_from"](video, 0.3))
-            grey = frame.to_ndarray(format="rgb24")[4].mean()
-            assert round(grey / 32) == number, "frames of another file."
+            assert round(first(number)[4].mean() / 32) == number, "frames of another file."
+            opened.append(decoders.local.held[str(folder / f"{number}.mp4")])
         assert opened[0] is opened[2] is opened[4], "a file that is in use is opened again."
         assert len(decoders.local.held) == 2, f"{len(decoders.local.held)} files are open."
+        for time in (2.9, 0.0, 1.3, 2.9, 0.1):  # after the end, and back
+            assert numbers(first(0, time)[None])[0] == round(time * 10), "another frame."
+        refusal("no frame", lambda: first(0, 3.5))
+        assert numbers(first(0, 0.4)[None])[0] == 4, "another frame after an error."
     refusal("no decoder", lambda: names["Decoders"](0))
 
 
-def check_tolerant(names) -> None:
-    """Damaged files are named, up to the bound; the other windows come as they are."""
-
-    class Some(list):
-        starts, columns = np.arange(12), {"video": np.arange(12) // 3}
-        files = ("a", "b", "c", "d")
-
-        def __getitem__(self, number):
-            if self.files[number // 3] in self.bad:
-                raise ValueError(f"{self.files[number // 3]} is damaged")
-            return number
-
-    windows = Some(range(12))
-    for bad, most in (("", 0), ("b", 1), ("bd", 2), ("bd", 1), ("abcd", 3), ("abcd", 9)):
-        windows.bad, tolerant = bad, names["Tolerant"](windows, most)
-
-        def read(tolerant=tolerant):
-            return [tolerant[number] for number in range(12)]
-
-        if len(bad) > most or len(bad) == 4:
-            assert "a" in refusal("too many bad files", read)
-            continue
-        found = read()
-        good = [number for number in range(12) if windows.files[number // 3] not in bad]
-        assert sorted(tolerant.bad) == sorted(bad), "other files are named."
-        assert set(found) == set(good) and len(tolerant) == 12, "other windows come."
-        assert all(found[number] == number for number in good), "a right window is replaced."
-
-
-def check_sound(names) -> None:
-    """Samples are those of their time, of any number of channels; what is not there is refused."""
-    import av
-
-    rate, random_numbers = 8_000, np.random.default_rng(0)
+def check_cameras(names) -> None:
+    """Cameras with the same rows are joined, others are refused."""
     with folder_of() as folder:
-        for layout, channels in (("mono", 1), ("stereo", 2)):
-            file = folder / f"{layout}.flac"
-            samples = random_numbers.integers(-9_999, 9_999, (1, 16_000 * channels)).astype(
-                np.int16
-            )
-            with av.open(str(file), "w") as sound:
-                stream = sound.add_stream("flac", rate=rate, layout=layout)
-                frame = av.AudioFrame.from_ndarray(samples, format="s16", layout=layout)
-                frame.sample_rate = rate
-                sound.mux(stream.encode(frame))
-                sound.mux(stream.encode())
-            right = samples.reshape(-1, channels).T
-            for begin, count in ((0, 16_000), (0.5, 1), (1.25, 4_000), (1.999, 8)):
-                at, found = round(begin * rate), names["sound_at"](file, begin, count)
-                assert np.array_equal(found, right[:, at : at + count]), "other samples."
-            for begin, count in ((0, 16_001), (1.9, 4_000), (5, 1)):
-                refusal("no sound", lambda b=begin, c=count, f=file: names["sound_at"](f, b, c))
+        lengths = [5, 9, 3]
+        for camera in ("top", "side"):
+            names["make_episodes"](folder / camera, lengths, camera)
+        top, side = (names["lerobot"](folder / c, c) for c in ("top", "side"))
+        windows = names["Windows"](*top, 3)
+        both = names["Cameras"](windows, side=names["Windows"](*side, 3))
+        for number in range(len(both)):
+            found = both[number]
+            assert np.array_equal(found["frames"], found["side"]), "other frames."
+            assert {"action", "episode"} < found.keys()
+        alone = names["Cameras"](windows)
+        assert alone.version != both.version, "another camera has the same version."
+        files, columns = side
+        shorter = {name: column[columns["episode"] != 1] for name, column in columns.items()}
+        changed = columns | {"action": columns["action"] + 1}
+        for arguments in ((files, columns, 2), (files, shorter, 3), (files, changed, 3)):
+            other = names["Windows"](*arguments)
+            refusal("other rows", lambda other=other: names["Cameras"](windows, side=other))
+
+
+def check_raw(names) -> None:
+    """What is decoded once has the frames of the videos, and refuses other rows."""
+    with folder_of() as folder:
+        for number, length in enumerate((230, 1, 40)):
+            names["write_video"](folder / f"{number}.mp4", images_of(length, episode=number), 30)
+        files, columns = names["videos_in"](folder)
+        windows = names["Windows"](files, columns, 3, 2, size=(32, 40))
+        names["decode_once"](windows, folder / "frames.npy")
+        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, size=(32, 40))
+        assert len(raw) == len(windows) and raw.version == windows.version
+        for number in range(0, len(raw), 7):
+            for name, array in windows[number].items():
+                assert np.array_equal(raw[number][name], array), f"another {name}."
+        fewer = {name: column[:-1] for name, column in columns.items()}
+        refusal("other rows", lambda: names["Raw"](folder / "frames.npy", files, fewer, 3))
+        names["write_video"](folder / "3.mp4", images_of(9, 32, 32), 30)
+        mixed = names["Windows"](*names["videos_in"](folder), 3)
+        refusal("sizes", lambda: names["decode_once"](mixed, folder / "mixed.npy"))
+        assert not (folder / "mixed.npy").exists(), "half of the frames look like all."
+
+
+def check_without_damaged(names) -> None:
+    """Damaged files are named and left out, up to the bound; the other rows come as they are."""
+    noise = np.random.default_rng(0).integers(0, 256, (150, 32, 32, 3), np.uint8)
+    for bad in ((), (1,), (0, 3), (0, 1, 2, 3)):
+        with folder_of() as folder:
+            for number in range(4):
+                names["write_video"](folder / f"{number}.mp4", noise, 10)
+            files, columns = names["videos_in"](folder)
+            columns["row"] = np.arange(len(columns["time"]))
+            for number in bad:
+                data = files[number].read_bytes()
+                files[number].write_bytes(data[: len(data) * 3 // 4])
+            whole, faults = names["without_damaged"](files, columns, most=len(bad))
+            assert len(faults) == len(bad), f"{len(faults)} files are named, not {len(bad)}."
+            for number, said in zip(bad, faults, strict=True):
+                assert f"{number}.mp4" in said, f"another file is named: {said}"
+            right = ~np.isin(columns["episode"], bad)
+            assert np.array_equal(whole["row"], columns["row"][right]), "other rows remain."
+            if bad:
+                arguments = files, columns, len(bad) - 1
+                said = refusal(
+                    "too many bad files", lambda a=arguments: names["without_damaged"](*a)
+                )
+                assert f"{bad[-1]}.mp4" in said
 
 
 BROKEN = [
@@ -441,13 +477,14 @@ BROKEN = [
         "lost",
     ),
     ("check_frames", "yield from stream.decode(None)", "pass", "is lost|not"),
-    ("check_frames", "max(int((time - back) / stream.time_base), begin)", "begin + 9**6", "lost"),
+    ("check_frames", "max(int((time - back) / base), begin)", "begin + 9**6", "lost"),
     (
         "check_times",
         "np.full(len(times), tolerance, np.float64)",
         "np.full(len(times), 9.)",
         "goes",
     ),
+    ("check_times", "times.min() + 0.001", "times.min() + tolerance", "nearest"),
     (
         "check_times",
         "images[place], best[place] = image, far[place]",
@@ -468,25 +505,23 @@ BROKEN = [
     ),
     ("check_inputs", "~(steps > 0)", "(steps < 0)", "goes through"),
     ("check_inputs", "if len(shapes) > 1:", "if False:", "two sizes"),
-    ("check_stream", "[process::processes]", "[process:]", "twice"),
+    ("check_stream", "process::processes]", "process:]", "twice|size"),
     ("check_stream", "spawn_key=(epoch,)", "spawn_key=(0,)", "one order"),
-    ("check_stream", "if step == start or not at:", "if not at:", "raises|others"),
+    ("check_stream", "if epoch == start // steps else 0", "", "others|twice|one order"),
     ("check_ahead", "len(waiting) > ahead", "len(waiting) > 9", "are decoded"),
-    ("check_lerobot", "told[begin][at] + ", "", "other|raises"),
-    ("check_lerobot", 'np.argsort(rows["index"], kind="stable")', "slice(None)", "follows|raises"),
-    ("check_columns", "or lists and len(lengths) > 1", "", "goes through|raises"),
-    ("check_columns", "or column.null_count", "", "goes through"),
+    ("check_lerobot", "told[begin][of] + ", "", "other|raises"),
+    ("check_lerobot", ".sort_by(names[0])", "", "follows|raises|goes"),
+    ("check_lerobot", "or camera not in has", "", "raises|named"),
+    ("check_columns", "or (lists and len(lengths) > 1)", "", "goes through|raises"),
+    ("check_columns", "or flat.null_count", "", "goes through"),
     ("check_folder", "file.suffix.lower()", "file.suffix", "files"),
     ("check_version", "(time, video, self.starts)", "(video,)", "same version"),
-    (
-        "check_stretches",
-        "self.firsts = fits[episode[fits] == episode[last]]",
-        "self.firsts = fits",
-        "stretches",
-    ),
+    ("check_stretches", "np.arange(b, e - wide + 1, wide)", "np.arange(b, e, wide)", "stretches"),
     ("check_decoders", "held.move_to_end(file)", "pass", "opened again"),
     ("check_decoders", "while len(held) >= self.most:", "while False:", "are open"),
-    ("check_tolerant", "self.bad[file] = str(error)", "continue", "named|goes"),
-    ("check_tolerant", "if len(self.bad) > self.most:", "if False:", "goes"),
-    ("check_sound", "at = round(begin * rate) - (first or 0)", "at = 0", "other samples"),
+    ("check_cameras", "not np.array_equal(*rows)", "False", "goes"),
+    ("check_raw", "raw[rows] = frames", "raw[: len(rows)] = frames", "another"),
+    ("check_raw", 'if len(self.raw) != len(self.columns["time"]):', "if False:", "goes"),
+    ("check_without_damaged", "return str(error)", "return None", "are named"),
+    ("check_without_damaged", "if len(faults) > most:", "if False:", "goes"),
 ]
