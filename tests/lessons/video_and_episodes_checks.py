@@ -173,7 +173,7 @@ def check_inputs(names) -> None:
         "no rows": {name: column[:0] for name, column in columns.items()},
     }.items():
         refusal(said, lambda change=change: Windows(FILES, columns | change, 2))
-    for arguments in ((0,), (2, 0), (-1,)):
+    for arguments in ((0,), (2, 0), (-1,), (2, 1, 0), (2, 1, 3)):
         refusal("a length", lambda arguments=arguments: Windows(FILES, columns, *arguments))
     windows = counted(columns)
     for wrong in (
@@ -367,8 +367,15 @@ def check_stretches(names) -> None:
     with folder_of() as folder:
         names["make_episodes"](folder, lengths, "top")
         files, columns = names["lerobot"](folder, "top")
+        windows = names["Windows"](files, columns, 4, 2, seen=2)
+        stretches = names["Stretches"](windows, 3)
+        for number, first in enumerate(stretches.firsts):
+            found = stretches[number]
+            for at in range(3):
+                for name, array in windows[first + at].items():
+                    assert np.array_equal(found[name][at], array), f"stretches: other {name}."
     for length, every, wide in ((4, 1, 3), (2, 3, 5), (1, 1, 2), (3, 1, 1)):
-        windows = names["Windows"](files, columns, length, every)
+        windows = names["Windows"](files, columns, length, every, seen=1)
         stretches, span = names["Stretches"](windows, wide), (length - 1) * every
         assert len(stretches) == sum(max(n - span, 0) // wide for n in lengths), "stretches"
         episode = columns["episode"][windows.starts]
@@ -430,9 +437,9 @@ def check_raw(names) -> None:
         for number, length in enumerate((230, 1, 40)):
             names["write_video"](folder / f"{number}.mp4", images_of(length, episode=number), 30)
         files, columns = names["videos_in"](folder)
-        windows = names["Windows"](files, columns, 3, 2, size=(32, 40))
+        windows = names["Windows"](files, columns, 3, 2, seen=2, size=(32, 40))
         names["decode_once"](windows, folder / "frames.npy")
-        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, size=(32, 40))
+        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, 2, (32, 40))
         assert len(raw) == len(windows) and raw.version == windows.version
         for number in range(0, len(raw), 7):
             for name, array in windows[number].items():

@@ -1,4 +1,4 @@
-"""Forty searches of readers: one of the first three places that they find has the answer."""
+"""Some fifty searches of readers: one of the first three places that they find has the answer."""
 
 import re
 from urllib.parse import quote_plus, urljoin
@@ -48,6 +48,11 @@ QUERIES = {
     "deadlock": "workers_beside_jax_in_depth.html#turn-a-hang-into-an-error",
     "slurm": "many_devices_in_depth.html#start-the-script-on-a-cluster",
     "tokenizer": "language_model_data.html#the-short-answer",
+    "video": "video_and_episodes.html#the-short-answer",
+    "mp4": "video_and_episodes.html#the-short-answer",
+    "LeRobot": "video_and_episodes.html#train-on-windows-of-episodes",
+    "robot episodes": "video_and_episodes.html#train-on-windows-of-episodes",
+    "torchcodec": "video_and_episodes_in_depth.html#decode-with-torchcodec-where-it-loads",
     "exit code 137": "memory_that_grows.html#was-it-the-kernel-and-where-is-the-limit",
 }
 
