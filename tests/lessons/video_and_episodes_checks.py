@@ -173,6 +173,10 @@ def check_inputs(names) -> None:
         "no rows": {name: column[:0] for name, column in columns.items()},
     }.items():
         refusal(said, lambda change=change: Windows(FILES, columns | change, 2))
+    listed = {name: column.tolist() for name, column in columns.items()}
+    listed["episode"] = [f"episode {number}" for number in listed["episode"]]
+    windows = Windows(FILES, listed, 2)
+    assert windows.starts.tolist() == Windows(FILES, columns, 2).starts.tolist()
     for arguments in ((0,), (2, 0), (-1,), (2, 1, 0), (2, 1, 3)):
         refusal("a length", lambda arguments=arguments: Windows(FILES, columns, *arguments))
     windows = counted(columns)
