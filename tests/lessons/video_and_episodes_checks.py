@@ -443,7 +443,7 @@ def check_raw(names) -> None:
         files, columns = names["videos_in"](folder)
         windows = names["Windows"](files, columns, 3, 2, seen=2, size=(32, 40))
         names["decode_once"](windows, folder / "frames.npy")
-        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, 2, (32, 40))
+        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, 2, size=(32, 40))
         assert len(raw) == len(windows) and raw.version == windows.version
         for number in range(0, len(raw), 7):
             for name, array in windows[number].items():
