@@ -50,6 +50,11 @@ QUERIES = {
     "tokenizer": "language_model_data.html#the-short-answer",
     "xarray": "arrays_on_disk.html#the-short-answer",
     "h5py multiprocessing": "arrays_on_disk.html#two-silent-traps",
+    "video": "video_and_episodes.html#the-short-answer",
+    "mp4": "video_and_episodes.html#the-short-answer",
+    "LeRobot": "video_and_episodes_in_depth.html#read-a-lerobot-dataset",
+    "robot episodes": "video_and_episodes.html#train-on-windows-of-episodes",
+    "torchcodec": "video_and_episodes_in_depth.html#decode-with-torchcodec-where-it-loads",
     "exit code 137": "memory_that_grows.html#was-it-the-kernel-and-where-is-the-limit",
 }
 
