@@ -1,0 +1,540 @@
+"""The cells to copy of the lesson on video and episodes, on videos of other kinds."""
+
+import contextlib
+import itertools
+import json
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from copied_cells import refusal
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+
+OPEN_GOP = {"x264-params": "open-gop=1:scenecut=0"}
+FILES = [f"{number}.mp4" for number in range(99)]
+VARIABLE = np.random.default_rng(0).integers(5, 200, 60).cumsum() / 1_000  # seconds
+
+
+@contextlib.contextmanager
+def folder_of():
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def images_of(length, height=64, width=64, episode=3):
+    """Frames that bear their numbers: above the one grey, below the other."""
+    images = np.full((length, height, width, 3), 30, np.uint8)
+    images[:, : height // 2] = episode * 8
+    images[:, height // 2 :] = (np.arange(length) * 4)[:, None, None, None]
+    return images
+
+
+def numbers(frames):
+    quarter = frames.shape[1] // 4
+    # A scaler rounds down: it makes 10 of 12.
+    return np.rint((frames[:, -quarter:].mean((1, 2, 3)) + 0.5) / 4).astype(int)
+
+
+def taken(batches, steps, *arguments, **options):
+    with contextlib.closing(batches(*arguments, **options)) as stream:
+        return list(itertools.islice(stream, steps))
+
+
+# Frames by time ------------------------------------------------------------------------------
+
+
+def check_frames(names) -> None:
+    """Every frame of every kind of video is found by its time, alone and with others behind it."""
+    kinds = {
+        "keyframes only": {"g": "1", "bf": "0"},
+        "B-frames": {"g": "12", "bf": "3"},
+        "one keyframe": {"g": "250", "bf": "3"},
+        "open GOPs": {"g": "12", "bf": "3"} | OPEN_GOP,
+        "variable rate": {"times": VARIABLE},
+        "it begins late": {"times": VARIABLE + 5},
+        "odd sizes": {"size": (37, 51)},
+        "one frame": {"length": 1},
+        "VP9": {"codec": "libvpx-vp9", "bf": "0", "cpu-used": "8", "suffix": "webm"},
+        "Matroska": {"suffix": "mkv", "times": VARIABLE},
+    }
+    with folder_of() as folder:
+        for said, kind in kinds.items():
+            length, size = kind.pop("length", 60), kind.pop("size", (64, 64))
+            file = folder / f"{said}.{kind.pop('suffix', 'mp4')}"
+            names["write_video"](file, images_of(length, *size), 10, **kind)
+            times = names["times_in"](file)
+            assert len(times) == length, f"{said}: {len(times)} times of {length} frames."
+            tolerance = np.diff(times).min(initial=0.02) / 2
+            for first in range(length):
+                rows = [row for row in (first, first + 2, first + 5) if row < length]
+                try:
+                    frames = names["frames_at"](file, times[rows], tolerance)
+                except ValueError as error:
+                    raise AssertionError(f"{said}: frame {first} is lost: {error}") from error
+                assert frames.shape == (len(rows), *size, 3), f"{said}: frames of {frames.shape}."
+                assert numbers(frames).tolist() == rows, f"{said}: not the frames of {rows}."
+            shuffled = random.Random(0).sample(range(length), length)
+            frames = names["frames_at"](file, times[shuffled], tolerance)
+            assert numbers(frames).tolist() == shuffled, f"{said}: not in the order of the times."
+
+
+def check_times(names) -> None:
+    """A time that no frame has is refused; of two near frames the nearer one comes."""
+    frames_at, said = names["frames_at"], "a time without a frame"
+    with folder_of() as folder:
+        file = folder / "a.mp4"
+        names["write_video"](file, images_of(20), 10)
+        for time in (-1, 0.05, 0.98, 2.0, 50):
+            sentence = refusal(said, lambda time=time: frames_at(file, [0.3, time], 0.01))
+            assert "a.mp4" in sentence and f"{time:.2f}" in sentence, sentence
+        names["write_video"](file, images_of(20), 10, g="10", bf="0", sc_threshold="0")
+        for times in ([0.34, 0.36, 0.42], [0.94, 1.16], [0.96], [0.94]):  # a keyframe is at 1.0
+            found = numbers(frames_at(file, times, 0.2)).tolist()
+            nearest = [round(10 * time) for time in times]
+            assert found == nearest, f"not the nearest frames of {times}: {found}."
+        frames = frames_at(file, [0.3, 0.3, 0.5], 0.01, size=(20, 30))
+        found = numbers(frames).tolist()
+        assert frames.shape == (3, 20, 30, 3), f"`size` gives {frames.shape}."
+        assert found == [3, 3, 5], f"a time twice: {found}."
+
+
+def check_damage(names) -> None:
+    """A file that is cut, empty, no video or not there is named."""
+    frames_at = names["frames_at"]
+    with folder_of() as folder:
+        file, noise = folder / "whole.mp4", np.random.default_rng(0)
+        images = noise.integers(0, 256, (60, 64, 64, 3), np.uint8)
+        names["write_video"](file, images, 10)
+        times, data = names["times_in"](file), file.read_bytes()
+        for said, bad in {
+            "a truncated file": data[: len(data) // 2],
+            "an empty file": b"",
+            "text": b"no video at all " * 99,
+        }.items():
+            (folder / "bad.mp4").write_bytes(bad)
+            for call in (
+                lambda: frames_at(folder / "bad.mp4", times[30:34], 0.05),
+                lambda: names["times_in"](folder / "bad.mp4"),
+            ):
+                assert "bad.mp4" in refusal(said, call), f"{said} is not named."
+        assert "gone.mp4" in refusal("no file", lambda: frames_at(folder / "gone.mp4", [0]))
+        names["write_video"](folder / "stream.mkv", images, 10)
+        data = (folder / "stream.mkv").read_bytes()
+        (folder / "half.mkv").write_bytes(data[: len(data) // 2])
+        frames_at(folder / "half.mkv", times[:4], 0.02)
+        refusal("the lost half", lambda: frames_at(folder / "half.mkv", times[50:54], 0.02))
+
+
+# Windows -------------------------------------------------------------------------------------
+
+
+def columns_of(lengths):
+    """Rows that are their own numbers, two episodes in a file, in no order of their names."""
+    episode = np.repeat(np.arange(len(lengths))[::-1], lengths)
+    time = np.concatenate([np.arange(n) / 10 + 100 * (e % 2) for e, n in enumerate(lengths)])
+    return {
+        "episode": episode,
+        "video": episode // 2,
+        "time": time,
+        "row": np.arange(len(time)),
+    }
+
+
+@tried(
+    2,
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    length=st.integers(1, 9),
+    every=st.integers(1, 4),
+)
+def check_windows(names, lengths, length, every) -> None:
+    """Each window that fits is there once, within its episode, and short episodes are counted."""
+    columns = columns_of(lengths)
+    windows = names["Windows"](FILES, columns, length, every)
+    span = (length - 1) * every
+    assert len(windows) == sum(max(n - span, 0) for n in lengths), "windows are lost, or too many."
+    assert windows.left_out == sum(n <= span for n in lengths), "short episodes are miscounted."
+    rows = windows.starts[:, None] + windows.offsets
+    assert (np.diff(rows, axis=1) == every).all() and len(np.unique(windows.starts)) == len(rows)
+    assert (np.ptp(columns["episode"][rows], axis=1) == 0).all(), "a window crosses."
+
+
+def check_inputs(names) -> None:
+    """What cannot work is refused."""
+    Windows, columns = names["Windows"], columns_of([5, 6])
+    for said, change in {
+        "columns of unequal lengths": {"row": np.arange(3)},
+        "times that go back": {"time": columns["time"][::-1]},
+        "times that stand still": {"time": np.zeros(11)},
+        "an episode in two parts": {"episode": np.array([0] * 4 + [1] * 4 + [0] * 3)},
+        "an episode in two files": {"video": np.arange(11)},
+        "times that are no numbers": {"time": columns["time"] * np.nan},
+        "no rows": {name: column[:0] for name, column in columns.items()},
+    }.items():
+        refusal(said, lambda change=change: Windows(FILES, columns | change, 2))
+    listed = {name: column.tolist() for name, column in columns.items()}
+    listed["episode"] = [f"episode {number}" for number in listed["episode"]]
+    windows = Windows(FILES, listed, 2)
+    assert windows.starts.tolist() == Windows(FILES, columns, 2).starts.tolist()
+    for arguments in ((0,), (2, 0), (-1,), (2, 1, 0), (2, 1, 3)):
+        refusal("a length", lambda arguments=arguments: Windows(FILES, columns, *arguments))
+    windows = counted(columns)
+    for wrong in (
+        {"batch_size": 0},
+        {"batch_size": 99},
+        {"batch_size": 2, "start": -1},
+        {"batch_size": 2, "process": 2, "processes": 2},
+        {"batch_size": 2, "processes": 0},
+        {"batch_size": 2, "seed": -1},
+        {"batch_size": 2, "threads": 0},
+    ):
+        refusal(f"{wrong}", lambda wrong=wrong: names["batches"](windows, **wrong))
+    sizes = [{"frames": np.zeros((2, size, 4, 3))} for size in (3, 4)]
+    sentence = refusal("frames of two sizes", lambda: names["stacked"](sizes))
+    assert "`size`" in sentence, "frames of two sizes are not named."
+
+
+def counted(columns, reads=None):
+    """In place of Windows: a window is its number."""
+
+    class Counted(list):
+        def __getitem__(self, number):
+            if reads is not None:
+                reads.append(number)
+            return {"frames": np.full((1, 2, 2, 3), number % 256), "row": np.int64(number)}
+
+    return Counted(columns["row"])
+
+
+@tried(
+    4,
+    count=st.integers(1, 200),
+    batch_size=st.integers(1, 20),
+    processes=st.integers(1, 5),
+    start=st.integers(0, 60),
+    seed=st.integers(0, 99) | st.just(2**32),
+)
+def check_stream(names, count, batch_size, processes, start, seed) -> None:
+    """An epoch has each window once, on any number of processes; any step can be the first."""
+    batches, windows = names["batches"], counted({"row": range(count)})
+    steps = count // (batch_size * processes)
+    if not steps:
+        refusal("few windows", lambda: batches(windows, batch_size, processes=processes))
+        return
+    streams = []
+    for process in range(processes):
+        options = {"process": process, "processes": processes, "threads": 2}
+        whole = taken(batches, 2 * steps + 2, windows, batch_size, seed, **options)
+        streams.append([batch["row"] for batch in whole])
+        at = start % (2 * steps)
+        resumed = taken(batches, 2, windows, batch_size, seed, at, **options)
+        for batch, rows in zip(resumed, streams[-1][at:], strict=False):
+            assert np.array_equal(batch["row"], rows), f"from step {at} others come."
+    rows = np.array(streams)
+    assert rows.shape[2] == batch_size, "a batch has another size."
+    for epoch in (rows[:, :steps], rows[:, steps : 2 * steps]):
+        assert len(np.unique(epoch)) == epoch.size, "a window comes twice."
+    if rows[:, :steps].size > 30:
+        again = np.array_equal(rows[:, :steps], rows[:, steps : 2 * steps])
+        assert not again, "two epochs have one order."
+
+
+def check_ahead(names) -> None:
+    """The stream decodes two batches ahead, and no more."""
+    reads = []
+    taken(names["batches"], 3, counted({"row": range(100)}, reads), 5, threads=1)
+    assert len(reads) <= 25, f"{len(reads)} windows are decoded for three batches of five."
+
+
+# Tables and folders --------------------------------------------------------------------------
+
+
+def check_lerobot(names) -> None:
+    """A dataset comes as it was written: frames, states and actions of each row, in any order."""
+    lengths = [1, 20, 7, 2, 33, 12]
+    with folder_of() as folder:
+        camera = "observation.images.top"
+        names["make_episodes"](folder, lengths, camera)
+        files, columns = names["lerobot"](folder, camera)
+        assert np.bincount(columns["episode"]).tolist() == lengths, "rows are lost."
+        states = np.concatenate([names["episode_of"](e, n)[1] for e, n in enumerate(lengths)])
+        assert np.array_equal(columns["observation.state"], states), "states are other ones."
+        windows = names["Windows"](files, columns, 2)
+        assert windows.left_out == 1, "the episode of one frame is not counted."
+        for number in range(len(windows)):
+            window = windows[number]
+            episode, index = names["numbers_in"](window["frames"])
+            assert np.array_equal(episode, window["episode"]), "frames of another episode."
+            row = np.searchsorted(columns["episode"], episode[0]) + index
+            assert np.array_equal(window["action"], columns["action"][row]), "another row's frames."
+        import pyarrow.parquet as pq
+
+        for file in folder.rglob("*.parquet"):  # rows in another order
+            table = pq.read_table(file)
+            pq.write_table(table.take(np.random.default_rng(0).permutation(len(table))), file)
+        _, mixed = names["lerobot"](folder, camera)
+        for name, column in columns.items():
+            assert np.array_equal(mixed[name], column), f"{name} follows the order of the file."
+        has = refusal("another camera", lambda: names["lerobot"](folder, "observation.images.no"))
+        assert camera in has, "the cameras are not named."
+        for part in ("meta/episodes", "data"):
+            [file] = (folder / part).rglob("*.parquet")
+            table = pq.read_table(file)
+            pq.write_table(table.slice(1), file)
+            refusal(f"{part} lacks a row", lambda: names["lerobot"](folder, camera))
+            pq.write_table(table, file)
+        names["lerobot"](folder, camera)
+        info = json.loads((folder / "meta/info.json").read_text()) | {"codebase_version": "v2.1"}
+        (folder / "meta/info.json").write_text(json.dumps(info))
+        assert "v2.1" in refusal("an older version", lambda: names["lerobot"](folder, camera))
+
+
+def check_columns(names) -> None:
+    """Nulls and lists of several lengths are refused; numbers come as they are."""
+    import pyarrow as pa
+
+    array_of = names["array_of"]
+    for said, values in {
+        "a null": [1, None],
+        "a null in a list": [[1, None], [1, 2]],
+        "a null list": [[1, 2], None],
+        "lists of two lengths": [[1], [1, 2, 3]],
+    }.items():
+        assert "'x'" in refusal(said, lambda v=values: array_of("x", pa.chunked_array([v])))
+    for values in ([1, 2], [[1.5, 2], [3, 4]], [[1], [2]]):
+        parts = pa.chunked_array([values, values])
+        assert np.array_equal(array_of("x", parts), values + values)
+    fixed = pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int32(), 2))[1:]
+    assert np.array_equal(array_of("x", pa.chunked_array([fixed])), [[3, 4], [5, 6]])
+
+
+def check_folder(names) -> None:
+    """Videos of any suffix and size, each an episode; hidden files are passed over."""
+    with folder_of() as folder:
+        refusal("no video", lambda: names["videos_in"](folder), FileNotFoundError)
+        (folder / "b").mkdir()
+        kinds = {"b/1.MP4": (64, 64), "2.mkv": (37, 51), "b/3.mov": (64, 64)}
+        for number, (name, size) in enumerate(kinds.items()):
+            names["write_video"](folder / name, images_of(9 + number, *size), 10)
+        names["write_video"](folder / "one.mp4", images_of(1), 10)
+        (folder / ".hidden.mp4").write_bytes(b"")
+        (folder / "notes.txt").write_text("no video")
+        files, columns = names["videos_in"](folder)
+        found = [file.relative_to(folder).as_posix() for file in files]
+        assert found == ["2.mkv", "b/1.MP4", "b/3.mov", "one.mp4"], f"files: {found}."
+        assert np.bincount(columns["episode"]).tolist() == [10, 9, 11, 1], "frames are lost."
+        windows = names["Windows"](files, columns, 4, size=(32, 32))
+        assert len(windows) == 7 + 6 + 8 and windows.left_out == 1
+        for number in range(len(windows)):
+            start = windows.starts[number] - np.searchsorted(
+                columns["episode"], columns["episode"][windows.starts[number]]
+            )
+            found = numbers(windows[number]["frames"]).tolist()
+            assert found == [start, start + 1, start + 2, start + 3], "other frames."
+        (folder / "bad.mp4").write_bytes(b"x" * 999)
+        assert "bad.mp4" in refusal("a damaged file", lambda: names["videos_in"](folder))
+        skipped, _ = names["videos_in"](folder, skip=["bad.mp4"])
+        assert skipped == files, "`skip` leaves out other files."
+
+
+def check_version(names) -> None:
+    """The same episodes have the same version; what numbers windows anew has another one."""
+    Windows, columns = names["Windows"], columns_of([9, 9, 9])
+    same = {Windows(["a", "b"], columns, 3).version for _ in range(2)}
+    assert len(same) == 1, "the version changes by itself."
+    shorter = {name: column[:-1] for name, column in columns.items()}
+    later = columns | {"time": columns["time"] + 1}
+    other = columns | {"episode": np.repeat([2, 0], [9, 18]), "video": np.repeat([0, 1], [9, 18])}
+    other["time"] = np.arange(27.0)
+    same_time = columns_of([9, 9, 9]) | {"time": np.arange(27.0)}
+    made = [
+        Windows(["a", "b"], columns, 3),
+        Windows(["a", "c"], columns, 3),
+        Windows(["a", "b"], columns, 4),
+        Windows(["a", "b"], columns, 3, 2),
+        Windows(["a", "b"], shorter, 3),
+        Windows(["a", "b"], later, 3),
+        Windows(["a", "b"], other, 3),
+        Windows(["a", "b"], same_time, 3),
+    ]
+    versions = [windows.version for windows in made]
+    assert len(set(versions)) == len(made), "another dataset has the same version."
+
+
+# The depth -----------------------------------------------------------------------------------
+
+
+def check_stretches(names) -> None:
+    """A stretch holds neighbours of one episode, each window in at most one of them."""
+    lengths = [3, 30, 4, 11, 2, 19]
+    with folder_of() as folder:
+        names["make_episodes"](folder, lengths, "top")
+        files, columns = names["lerobot"](folder, "top")
+        windows = names["Windows"](files, columns, 4, 2, seen=2)
+        stretches = names["Stretches"](windows, 3)
+        for number, first in enumerate(stretches.firsts):
+            found = stretches[number]
+            for at in range(3):
+                for name, array in windows[first + at].items():
+                    assert np.array_equal(found[name][at], array), f"stretches: other {name}."
+    for length, every, wide in ((4, 1, 3), (2, 3, 5), (1, 1, 2), (3, 1, 1)):
+        windows = names["Windows"](files, columns, length, every, seen=1)
+        stretches, span = names["Stretches"](windows, wide), (length - 1) * every
+        assert len(stretches) == sum(max(n - span, 0) // wide for n in lengths), "stretches"
+        episode = columns["episode"][windows.starts]
+        rows = stretches.firsts[:, None] + np.arange(wide)
+        assert len(np.unique(rows)) == rows.size, "a window is in two stretches."
+        assert stretches.left_out == len(windows) - rows.size, "what is left out is miscounted."
+        assert (np.ptp(episode[rows], axis=1) == 0).all(), "a stretch crosses."
+
+
+def check_decoders(names) -> None:
+    """At most so many files are open in a thread, and each answers for its own file."""
+    with folder_of() as folder:
+        for number in range(5):
+            images = images_of(30, episode=number * 4)
+            names["write_video"](folder / f"{number}.mp4", images, 10)
+        decoders, opened = names["Decoders"](2), []
+
+        def first(number, time=0.3):
+            return names["frames_at"](folder / f"{number}.mp4", [time], opened=decoders)[0]
+
+        for number in (0, 1, 0, 2, 0, 3, 4, 0, 0):
+            assert round(first(number)[4].mean() / 32) == number, "frames of another file."
+            opened.append(decoders.local.held[str(folder / f"{number}.mp4")])
+        assert opened[0] is opened[2] is opened[4], "a file that is in use is opened again."
+        assert len(decoders.local.held) == 2, f"{len(decoders.local.held)} files are open."
+        for time in (2.9, 0.0, 1.3, 2.9, 0.1):  # after the end, and back
+            assert numbers(first(0, time)[None])[0] == round(time * 10), "another frame."
+        refusal("no frame", lambda: first(0, 3.5))
+        assert numbers(first(0, 0.4)[None])[0] == 4, "another frame after an error."
+    refusal("no decoder", lambda: names["Decoders"](0))
+
+
+def check_cameras(names) -> None:
+    """Cameras with the same rows are joined, others are refused."""
+    with folder_of() as folder:
+        lengths = [5, 9, 3]
+        for camera in ("top", "side"):
+            names["make_episodes"](folder / camera, lengths, camera)
+        top, side = (names["lerobot"](folder / c, c) for c in ("top", "side"))
+        windows = names["Windows"](*top, 3)
+        both = names["Cameras"](windows, side=names["Windows"](*side, 3))
+        for number in range(len(both)):
+            found = both[number]
+            assert np.array_equal(found["frames"], found["side"]), "other frames."
+            assert {"action", "episode"} < found.keys()
+        alone = names["Cameras"](windows)
+        assert alone.version != both.version, "another camera has the same version."
+        files, columns = side
+        shorter = {name: column[columns["episode"] != 1] for name, column in columns.items()}
+        changed = columns | {"action": columns["action"] + 1}
+        for arguments in ((files, columns, 2), (files, shorter, 3), (files, changed, 3)):
+            other = names["Windows"](*arguments)
+            refusal("other rows", lambda other=other: names["Cameras"](windows, side=other))
+
+
+def check_raw(names) -> None:
+    """What is decoded once has the frames of the videos, and refuses other rows."""
+    with folder_of() as folder:
+        for number, length in enumerate((230, 1, 40)):
+            names["write_video"](folder / f"{number}.mp4", images_of(length, episode=number), 30)
+        files, columns = names["videos_in"](folder)
+        windows = names["Windows"](files, columns, 3, 2, seen=2, size=(32, 40))
+        names["decode_once"](windows, folder / "frames.npy")
+        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, 2, size=(32, 40))
+        assert len(raw) == len(windows) and raw.version == windows.version
+        for number in range(0, len(raw), 7):
+            for name, array in windows[number].items():
+                assert np.array_equal(raw[number][name], array), f"another {name}."
+        fewer = {name: column[:-1] for name, column in columns.items()}
+        refusal("other rows", lambda: names["Raw"](folder / "frames.npy", files, fewer, 3))
+        names["write_video"](folder / "3.mp4", images_of(9, 32, 32), 30)
+        mixed = names["Windows"](*names["videos_in"](folder), 3)
+        refusal("sizes", lambda: names["decode_once"](mixed, folder / "mixed.npy"))
+        assert not (folder / "mixed.npy").exists(), "half of the frames look like all."
+
+
+def check_without_damaged(names) -> None:
+    """Damaged files are named and left out, up to the bound; the other rows come as they are."""
+    noise = np.random.default_rng(0).integers(0, 256, (150, 32, 32, 3), np.uint8)
+    for bad in ((), (1,), (0, 3), (0, 1, 2, 3)):
+        with folder_of() as folder:
+            for number in range(4):
+                names["write_video"](folder / f"{number}.mp4", noise, 10)
+            files, columns = names["videos_in"](folder)
+            columns["row"] = np.arange(len(columns["time"]))
+            for number in bad:
+                data = files[number].read_bytes()
+                files[number].write_bytes(data[: len(data) * 3 // 4])
+            whole, faults = names["without_damaged"](files, columns, most=len(bad))
+            assert len(faults) == len(bad), f"{len(faults)} files are named, not {len(bad)}."
+            for number, said in zip(bad, faults, strict=True):
+                assert f"{number}.mp4" in said, f"another file is named: {said}"
+            right = ~np.isin(columns["episode"], bad)
+            assert np.array_equal(whole["row"], columns["row"][right]), "other rows remain."
+            if bad:
+                arguments = files, columns, len(bad) - 1
+                said = refusal(
+                    "too many bad files", lambda a=arguments: names["without_damaged"](*a)
+                )
+                assert f"{bad[-1]}.mp4" in said
+
+
+BROKEN = [
+    (
+        "check_frames",
+        "video.seek(at, stream=stream)",
+        "video.seek(at + 9**5, stream=stream)",
+        "lost",
+    ),
+    ("check_frames", "yield from stream.decode(None)", "pass", "is lost|not"),
+    ("check_frames", "back = 2 * back + 1", "break", "lost"),
+    (
+        "check_times",
+        "np.full(len(times), tolerance, np.float64)",
+        "np.full(len(times), 9.)",
+        "goes",
+    ),
+    ("check_times", "times.min() + 0.001", "times.min() + tolerance", "nearest"),
+    (
+        "check_times",
+        "images[place], best[place] = image, far[place]",
+        "images[place] = image",
+        "nearest",
+    ),
+    (
+        "check_damage",
+        'except (av.FFmpegError, IndexError) as error:\n        raise ValueError(f"{file} cannot',
+        'except KeyError as error:\n        raise ValueError(f"{file} cannot',
+        "raises",
+    ),
+    (
+        "check_windows",
+        "self.starts = starts[episode[starts] == episode[starts + span]]",
+        "self.starts = starts",
+        "too many|cross",
+    ),
+    ("check_inputs", "~(steps > 0)", "(steps < 0)", "goes through"),
+    ("check_inputs", "if len(shapes) > 1:", "if False:", "two sizes"),
+    ("check_stream", "process::processes]", "process:]", "twice|size"),
+    ("check_stream", "spawn_key=(epoch,)", "spawn_key=(0,)", "one order"),
+    ("check_stream", "if epoch == start // steps else 0", "", "others|twice|one order"),
+    ("check_ahead", "len(waiting) > ahead", "len(waiting) > 9", "are decoded"),
+    ("check_lerobot", "told[begin][of] + ", "", "other|raises"),
+    ("check_lerobot", ".sort_by(names[0])", "", "follows|raises|goes"),
+    ("check_lerobot", "or camera not in has", "", "more than"),
+    ("check_columns", "or (lists and len(lengths) > 1)", "", "goes through|raises"),
+    ("check_columns", "or flat.null_count", "", "goes through"),
+    ("check_folder", "file.suffix.lower()", "file.suffix", "files"),
+    ("check_version", "(time, video, self.starts)", "(video,)", "same version"),
+    ("check_stretches", "np.arange(b, e - wide + 1, wide)", "np.arange(b, e, wide)", "stretches"),
+    ("check_decoders", "held.move_to_end(file)", "pass", "opened again"),
+    ("check_decoders", "while len(held) >= self.most:", "while False:", "are open"),
+    ("check_cameras", "not np.array_equal(*rows)", "False", "goes"),
+    ("check_raw", "raw[rows] = frames", "raw[: len(rows)] = frames", "another"),
+    ("check_raw", 'if len(self.raw) != len(self.columns["time"]):', "if False:", "goes"),
+    ("check_without_damaged", "return str(error)", "return None", "are named"),
+    ("check_without_damaged", "if len(faults) > most:", "if False:", "goes"),
+]
