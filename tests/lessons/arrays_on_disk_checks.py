@@ -395,5 +395,5 @@ BROKEN = [
     ("check_gaps", "< 0.5)", "< 0.05)", "months have gaps"),
     ("check_failures", "self.pools = {}  # the", "pass  # the", "."),
     ("check_survey", "bad[~usable[low : low + length]] = True", "pass", "another"),
-    ("check_survey", "count = count + (~bad)", "count = count + (bad | True)", "another"),
+    ("check_survey", "(~bad, values,", "(bad | True, values,", "another"),
 ]
