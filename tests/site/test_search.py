@@ -50,7 +50,7 @@ QUERIES = {
     "tokenizer": "language_model_data.html#the-short-answer",
     "xarray": "arrays_on_disk.html#the-short-answer",
     "missing chunks": "arrays_on_disk_in_depth.html#find-chunks-that-nobody-wrote",
-    "h5py multiprocessing": "arrays_on_disk.html#two-silent-traps",
+    "h5py multiprocessing": "arrays_on_disk_in_depth.html#open-hdf5-in-the-worker",
     "video": "video_and_episodes.html#the-short-answer",
     "mp4": "video_and_episodes.html#the-short-answer",
     "LeRobot": "video_and_episodes_in_depth.html#read-a-lerobot-dataset",
