@@ -1,0 +1,205 @@
+"""The cells to copy of the lesson on graphs of unequal size, on other graphs and counts."""
+
+import functools
+import itertools
+
+import numpy as np
+from copied_cells import refusal
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+
+INDEX = ("int64", "int32", "uint8")
+
+
+def graphs_of(sizes, seed=0, index="int64", feature="float32"):
+    """A graph for each (nodes, edges): its number is in every node and edge."""
+    random = np.random.default_rng(seed)
+    return [
+        {
+            "nodes": {"x": np.full((n, 2), number, feature), "place": np.arange(n)},
+            "edges": np.full(e, number, np.int16),
+            "senders": random.integers(0, max(n, 1), e).astype(index),
+            "receivers": random.integers(0, max(n, 1), e).astype(index),
+            "globals": {"number": number, "two": np.array([number, -number], np.float32)},
+        }
+        for number, (n, e) in enumerate(sizes)
+    ]
+
+
+@st.composite
+def sizes(draw, least=0, most=40):
+    """Numbers of nodes and edges; a graph without nodes has no edges, and one may be a giant."""
+    found = draw(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 12)), min_size=least, max_size=most)
+    )
+    if found and draw(st.booleans()):
+        found[draw(st.integers(0, len(found) - 1))] = 700, 300
+    return [(n, e if n else 0) for n, e in found]
+
+
+def taken_apart(batch, batch_size):
+    """The graphs of a batch, and the padding, with the nodes numbered from 0 in each."""
+    parts, node, edge = [], 0, 0
+    assert len(batch["n_node"]) == len(batch["n_edge"]) == batch_size + 1, "no padding graph"
+    for at, (n, e) in enumerate(zip(batch["n_node"], batch["n_edge"], strict=True)):
+        rows = slice(node, node + n), slice(edge, edge + e)
+        part = {"nodes": {name: a[rows[0]] for name, a in batch["nodes"].items()}}
+        part["edges"] = batch["edges"][rows[1]]
+        part |= {name: batch[name][rows[1]] - node for name in ("senders", "receivers")}
+        if at < batch_size:
+            part["globals"] = {name: a[at] for name, a in batch["globals"].items()}
+        parts.append(part)
+        node, edge = node + n, edge + e
+    assert node == len(batch["nodes"]["x"]) and edge == len(batch["edges"]), "rows of no graph"
+    return parts[:-1], parts[-1]
+
+
+def same(one, other) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return np.array_equal(one, other)
+
+
+@tried(
+    1,
+    sizes=sizes(),
+    batch_size=st.integers(1, 9),
+    processes=st.integers(1, 3),
+    seed=st.integers(0, 9),
+    growth=st.sampled_from((1.01, 1.25, 2, 9)),
+    index=st.sampled_from(INDEX),
+)
+def check_batches(names, sizes, batch_size, processes, seed, growth, index) -> None:
+    """Each graph comes once in an epoch as it was, whatever stands beside it."""
+    if index == "uint8":
+        sizes = [(min(n, 200), e) for n, e in sizes]
+    graphs = graphs_of(sizes, index=index)
+    options = {"seed": seed, "processes": processes, "growth": growth}
+    if len(graphs) < batch_size * processes:
+        said = refusal("too few", lambda: names["GraphBatches"](graphs, batch_size, **options))
+        assert f"{batch_size=}" in said, said
+        return
+    made = [
+        names["GraphBatches"](graphs, batch_size, process=number, **options)
+        for number in range(processes)
+    ]
+    steps, seen, shapes = made[0].steps, [], set()
+    for step in range(2 * steps):
+        every = [batches[step] for batches in made]
+        found = {(len(batch["nodes"]["x"]), len(batch["senders"])) for batch in every}
+        assert len(found) == 1, "the processes have batches of several shapes"
+        shapes |= found
+        for batch in every:
+            parts, padding = taken_apart(batch, batch_size)
+            for part in parts:
+                number = int(part["globals"]["number"])
+                seen.append((step // steps, number))
+                assert same(part, graphs[number]), "a graph is not as it was"
+            assert len(padding["nodes"]["x"]) > 0, "the padding has no node"
+            ends = np.concatenate([padding["senders"], padding["receivers"]])
+            assert not ends.any(), "an edge of the padding leaves it"
+            dtypes = [batch["nodes"]["x"].dtype, batch["edges"].dtype, batch["senders"].dtype]
+            assert dtypes == ["float32", "int16", "int32"], "a dtype has changed"
+    assert len({*seen}) == len(seen) == 2 * (len(graphs) - made[0].left_out), "lost, or twice"
+    known = [*map(tuple, made[0].shapes.tolist())]
+    assert shapes <= {*known}, "a shape is not in shapes"
+    assert known == sorted(known) and len({*known}) == len(known), "shapes do not grow"
+
+
+def check_worst(names) -> None:
+    """The largest graphs fit together, and most batches have the smallest shape."""
+    random = np.random.default_rng(0)
+    counts = [*random.integers(1, 40, 990), *[500] * 10]
+    graphs = [{"nodes": np.zeros((n, 1)), "globals": n} for n in counts]
+    batches = names["GraphBatches"](graphs, 10)
+    sizes = [len(batches[step]["nodes"]) for step in range(3 * batches.steps)]
+    assert np.mean(np.array(sizes) == batches.shapes[0, 0]) > 0.8, "most batches are larger"
+    batches.order.rows = lambda step: np.arange(990, 1000)
+    assert len(batches[0]["nodes"]) == 5001, "the largest graphs do not fit"
+    assert batches[0]["n_node"][-1] == 1, "the largest graphs do not fit"
+
+
+def check_order(names) -> None:
+    """Another order in each epoch and for each seed, the same from any step and twice."""
+    graphs = graphs_of([(n % 7 + 1, n % 5) for n in range(50)])
+    order = {}
+    for seed, epoch in itertools.product((0, 1), (0, 1)):
+        for again in (False, True):
+            batches = names["GraphBatches"](graphs, 5, seed=seed)
+            steps = range(epoch * batches.steps, (epoch + 1) * batches.steps)
+            if again:
+                steps = reversed(steps)
+            found = [(step, *batches[step]["globals"]["number"]) for step in steps]
+            found = str(sorted(found))
+            assert order.setdefault((seed, epoch), found) == found, "another order, again"
+    assert len({order[key] for key in order}) == 4, "two orders are equal"
+
+
+def check_forms(names) -> None:
+    """Point sets and sequences have no edges, edges may have no arrays, and a tuple is a pytree."""
+    make = names["GraphBatches"]
+    points = [{"nodes": np.arange(n) + 10 * n, "globals": n} for n in range(1, 9)]
+    batch = make(points, 8)[0]
+    assert batch.keys() == {"nodes", "globals", "n_node", "n_edge"}, "other names"
+    assert not batch["n_edge"].any(), "edges where there are none"
+    whole = np.split(batch["nodes"], np.cumsum(batch["n_node"])[:-1])
+    assert all(
+        np.array_equal(part, np.arange(n) + 10 * n)
+        for part, n in zip(whole, batch["globals"], strict=False)
+    ), "points are mixed up"
+    bare = [{"nodes": (np.ones(2), np.ones((2, 3))), "senders": np.array([1]),
+             "receivers": np.array([0])}] * 3  # fmt: skip
+    batch = make(bare, 3)[0]
+    assert len(batch["nodes"]) == 2 and batch["senders"][:3].tolist() == [1, 3, 5], "other edges"
+
+
+def check_refusals(names) -> None:
+    """What would be another graph's, or of another kind, is refused by the graph's number."""
+    make = names["GraphBatches"]
+    for changes, words in (
+        ({"senders": np.array([0, 3])}, "an edge ends at 3, of 3 nodes"),
+        ({"receivers": np.array([-1, 0])}, "an edge ends at -1"),
+        ({"senders": np.array([0.0, 1.0])}, "float64"),
+        ({"senders": np.array([0])}, "edges"),
+        ({"edges": np.ones((3, 1))}, "edges"),
+        ({"nodes": np.ones((3, 5))}, "(5,)"),
+        ({"nodes": np.ones((3, 2), np.float32)}, "float32"),
+        ({"globals": np.array([1, 2])}, "unlike graph 0"),
+        ({"nodes": [[1.0, 2.0]] * 3}, "nodes"),
+        ({"edge_index": np.zeros((2, 2), int)}, "edge_index"),
+    ):
+        right = {
+            "nodes": np.ones((3, 2)),
+            "edges": np.ones((2, 1)),
+            "senders": np.array([0, 1]),
+            "receivers": np.array([1, 2]),
+            "globals": np.array([1]),
+        }
+        pair = [right, right | changes]
+        said = refusal(words, functools.partial(make, pair, 1))
+        assert words in said and "graph 1" in said, said
+    two = {"nodes": {"a": np.ones(2), "b": np.ones(3)}}
+    assert "graph 0" in refusal("two counts", lambda: make([two], 1))
+    assert "graph 0" in refusal("no nodes", lambda: make([{"globals": 1}], 1))
+    large = {"nodes": np.array([2**40])}
+    assert "int64" in refusal("large numbers", lambda: make([large], 1))
+    one = {"nodes": np.ones(1)}
+    assert "growth" in refusal("growth", lambda: make([one], 1, growth=1))
+    assert "process=2" in refusal("process", lambda: make([one] * 4, 1, process=2, processes=2))
+
+
+BROKEN = [
+    ("check_batches", "+= np.repeat(first, counts[:, 1])", "+= 0", "as it was"),
+    ("check_batches", "= len(nodes)  # a node of the padding", "= 0", "leaves it"),
+    ("check_batches", "sums.max(axis=0) +", "sums[self.process] +", "several shapes"),
+    ("check_batches", "rows[self.process], sums", "rows[0], sums", "twice"),
+    ("check_batches", "columns[name].astype(np.int32)", "columns[name]", "."),
+    ("check_batches", "np.array([1, 0])", "np.array([0, 0])", "no node"),
+    ("check_worst", "[-batch_size:].sum(axis=0)", "[-batch_size:].mean(axis=0)", "broadcast"),
+    ("check_worst", "np.quantile(needs, 0.9, axis=0)", "np.quantile(needs, 0.1, axis=0)", "larger"),
+    ("check_order", "Batches(numbers, batch_size * processes, seed)",
+     "Batches(numbers, batch_size * processes)", "equal"),
+    ("check_forms", 'if name == "globals" else', "if False else", "."),
+    ("check_refusals", "(end < 0) | (end >= nodes)", "end > nodes", "goes through"),
+    ("check_refusals", "!= form_of(parts[0])", "is None", "must match"),
+]  # fmt: skip
