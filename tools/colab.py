@@ -62,7 +62,11 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "language_model_data": {"import grain": GRAIN_WARNS},
     "memory_that_grows_in_depth": {"import absl.flags": GRAIN_WARNS},
+    "many_devices": {
+        "def unequal():": "assert_equal of JAX 0.7.2 compares the copies of a global array",
+    },
     "many_devices_in_depth": {
+        "def placements():": "device_put of JAX 0.7.2 refuses on all processes but the first",
         "def uneven():": "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s",
     },
     "remote_workers": {"import collections": RAY_SAYS},
