@@ -201,5 +201,5 @@ BROKEN = [
      "Batches(numbers, batch_size * processes)", "equal"),
     ("check_forms", 'if name == "globals" else', "if False else", "."),
     ("check_refusals", "(end < 0) | (end >= nodes)", "end > nodes", "goes through"),
-    ("check_refusals", "!= form_of(parts[0])", "is None", "must match"),
+    ("check_refusals", "form_of(graph)) != first", "form_of(graph)) is None", "must match"),
 ]  # fmt: skip
