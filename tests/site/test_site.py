@@ -332,7 +332,7 @@ def test_the_first_screen_has_the_result_and_the_code(open_page):
         assert box["y"] + box["height"] < LAPTOP["height"]
     assert code.bounding_box()["x"] > picture.bounding_box()["x"]
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
-    for below in ("text=run from its first cell to its last", "#data-in-memory tbody tr"):
+    for below in ("text=run from its first cell to its last", "#start tbody tr"):
         assert is_on_screen(tab, tab.locator(below))  # what is checked, and the first lessons
     assert copied(tab, tab.locator(".ten-lines .highlight").first) == front_page.code()
 
