@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -221,6 +222,7 @@ def check_short(names) -> None:
         {"process": -1},
         {"usable": np.ones(9, bool)},
         {"usable": np.arange(10)},
+        {"usable": [True, False]},
         {"usable": np.zeros(10, bool)},
         {"times": np.arange(11)},
         {"times": np.arange(10)[::-1]},
@@ -259,7 +261,9 @@ def check_dtypes(names) -> None:
 
 def check_missing(names) -> None:
     """Missing values are refused by their step, left out by it, or kept."""
-    for dtype, mark in {"f4": np.nan, "f8": 1e20, "i2": -32_768, "i4": np.int32(-1)}.items():
+    marks = {"f4": np.nan, "f8": 1e20, "i2": -32_768, "i4": np.int32(-1)}
+    marks |= {">f4": np.float64(1e20), "f2": np.inf}
+    for dtype, mark in marks.items():
         values = np.arange(600).reshape(100, 6).astype(dtype)
         values[41, 2:5] = mark
         usable = np.arange(100) != 41
@@ -275,9 +279,47 @@ def check_missing(names) -> None:
                 assert left.left_out["with unusable steps"] == 2, left.left_out
                 found = np.stack([left[n] for n in range(left.steps)])
                 assert (found >= 0).all() and found.max() < 600, "a missing value comes."
+    with on_disk(np.zeros((9, 2), "i2"), "zarr") as stored:
+        for fill in (np.int16(-32_768), [-32_768]):
+            stored.attrs["_FillValue"] = np.asarray(fill).tolist()
+            for read in (
+                lambda: names["Windows"](stored, (1, 2), 3),
+                lambda: names["survey"](stored, 1),
+            ):
+                assert "missing=-32768" in refusal("a _FillValue", read)
+            names["Windows"](stored, (1, 2), 3, missing=-32_768)[0]
+        stored.attrs["_FillValue"] = "AAAAAAAA+H8="  # as xarray writes NaN into Zarr 3
+        names["Windows"](stored, (1, 2), 3)[0]
     values = np.full((9, 2), np.nan, np.float32)
     kept = names["Windows"](values, (1, None), 3, missing=None)[0]
     assert np.isnan(kept).all(), "what is kept is changed."
+
+
+def check_pairs(names) -> None:
+    """Another array of the same block gives what belongs to the windows, wherever these are cut."""
+    values = np.arange(300 * 9 * 7).reshape(300, 9, 7)
+    usable = np.arange(300) != 150
+    options = {"batch_size": 10, "crops": 2, "usable": usable, "seed": 3}
+    windows = names["Windows"](Steps(values, (8, 9, 7)), (2, 4, None), **options)
+    second = names["Windows"](-values, (2, 4, None), block=windows.block, **options)
+    labels = names["Windows"](np.arange(300), (2,), block=windows.block, **options)
+    for step in (0, 5, 2 * windows.steps - 1):
+        assert np.array_equal(windows[step], -second[step]), "another place."
+        assert np.array_equal(windows[step][:, :, 0, 0] // 63, labels[step]), "other labels."
+
+
+def check_fork(names) -> None:
+    """In a forked process it says so, where its threads would wait for ever."""
+    windows = names["Windows"](np.arange(30), (1,), 3)
+    read, write = os.pipe()
+    if not (child := os.fork()):  # JAX does nothing in the child
+        with contextlib.suppress(BaseException):
+            os.write(write, refusal("a fork", lambda: windows[0], RuntimeError).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    assert b"after a fork" in os.read(read, 1000), "nothing is said."
+    os.close(read)
 
 
 def check_gaps(names) -> None:
@@ -343,6 +385,9 @@ def check_survey(names, shape, axis, library, mark, early) -> None:
     assert np.allclose(mean, right.mean(other), rtol=1e-6), "another mean."
     assert np.allclose(deviation, right.std(other), atol=1e-3), "another deviation."
     assert np.array_equal(number, lacking), "another number lacks."
+    wrong = usable.astype(int), usable[:-1], np.flatnonzero(usable)[:-1]
+    for flags in wrong:
+        refusal("flags", lambda flags=flags: names["survey"](values, axis, mark, flags))
 
 
 BROKEN = [
@@ -357,12 +402,16 @@ BROKEN = [
         "integers(0, free - (free > 1), (",
         "place",
     ),
-    ("check_reads", "* -(-4 * max(chunk, length - 1) // chunk)", "", "are read"),
+    ("check_reads", "math.ceil(4 * max(chunk, length - 1) / chunk)", "1", "are read"),
     ("check_short", "0 < size <= n for", "size <= n for", "broadcast"),
     ("check_dtypes", "return low, as_jax(block)", "return low, block", "goes through"),
-    ("check_missing", "| (block == missing)", "", "do not fit"),
+    ("check_missing", "| (block == np.asarray(missing, block.dtype))", "", "."),
+    ("check_missing", "and not np.isnan(fill)", "and False", "goes through"),
+    ("check_pairs", "in_pool[own]", "random.random(len(own))", "other"),
+    ("check_fork", "self.made_in != os.getpid()", "False", "nothing is said"),
     ("check_gaps", "< 0.5)", "< 0.05)", "months have gaps"),
     ("check_failures", "self.pools = {}  # the", "pass  # the", "."),
+    ("check_survey", "flags(usable, array.shape[0])", "np.resize(usable, array.shape[0])", "."),
     ("check_survey", "bad[~usable[low : low + length]] = True", "pass", "another"),
     ("check_survey", "count = count + (~bad)", "count = count + (bad | True)", "another"),
 ]
