@@ -97,6 +97,11 @@ def check_times(names) -> None:
         frames = frames_at(file, [0.3, 0.3, 0.5], 0.01, size=(20, 30))
         found = numbers(frames).tolist()
         assert frames.shape == (3, 20, 30, 3), f"`size` gives {frames.shape}."
+        close = np.arange(30) / 30
+        close[12] = close[11] + 0.0005
+        names["write_video"](file, images_of(30), 30, times=close, bf="0", g="1")
+        near = numbers(frames_at(file, names["times_in"](file)[[11]])).tolist()
+        assert near == [11], f"not the nearest of two close frames: {near}."
         assert found == [3, 3, 5], f"a time twice: {found}."
 
 
@@ -169,6 +174,10 @@ def check_inputs(names) -> None:
         "times that stand still": {"time": np.zeros(11)},
         "an episode in two parts": {"episode": np.array([0] * 4 + [1] * 4 + [0] * 3)},
         "an episode in two files": {"video": np.arange(11)},
+        "episodes of one video, each from 0 on": {
+            "video": np.zeros(11, int),
+            "time": np.r_[0:5, 0:6] / 10,
+        },
         "times that are no numbers": {"time": columns["time"] * np.nan},
         "no rows": {name: column[:0] for name, column in columns.items()},
     }.items():
@@ -241,10 +250,15 @@ def check_stream(names, count, batch_size, processes, start, seed) -> None:
 
 
 def check_ahead(names) -> None:
-    """The stream decodes two batches ahead, and no more."""
+    """The stream decodes two batches ahead, and no more; all of a list that ends come."""
     reads = []
     taken(names["batches"], 3, counted({"row": range(100)}, reads), 5, threads=1)
     assert len(reads) <= 25, f"{len(reads)} windows are decoded for three batches of five."
+    for count in range(5):
+        found = [
+            *names["stream_of"](counted({"row": range(9)}), [[n, n + 1] for n in range(count)], 2)
+        ]
+        assert len(found) == count, f"{count - len(found)} batches at the end are lost."
 
 
 # Tables and folders --------------------------------------------------------------------------
@@ -336,6 +350,15 @@ def check_folder(names) -> None:
         assert "bad.mp4" in refusal("a damaged file", lambda: names["videos_in"](folder))
         skipped, _ = names["videos_in"](folder, skip=["bad.mp4"])
         assert skipped == files, "`skip` leaves out other files."
+        (folder / "b/bad.mp4").write_bytes(b"x" * 999)
+        sentence = refusal("two damaged files", lambda: names["videos_in"](folder))
+        assert "b/bad.mp4" in sentence and f"{folder}/bad.mp4" in sentence, sentence
+        both = names["videos_in"](folder, skip=["bad.mp4", "b/bad.mp4"])
+        assert both[0] == files, "`skip` leaves out other files."
+        (folder / "bad.mp4").unlink()
+        (folder / "b/bad.mp4").unlink()
+        for wrong in (["bed.mp4"], "bad.mp4", ["1.MP4"]):
+            refusal(f"skip {wrong}", lambda wrong=wrong: names["videos_in"](folder, skip=wrong))
 
 
 def check_version(names) -> None:
@@ -427,7 +450,12 @@ def check_cameras(names) -> None:
             assert {"action", "episode"} < found.keys()
         alone = names["Cameras"](windows)
         assert alone.version != both.version, "another camera has the same version."
+        refusal(
+            "a name twice", lambda: names["Cameras"](windows, action=names["Windows"](*side, 3))
+        )
         files, columns = side
+        apart = names["Windows"](*side, 2, 2)
+        refusal("rows apart", lambda: names["Cameras"](windows, side=apart))
         shorter = {name: column[columns["episode"] != 1] for name, column in columns.items()}
         changed = columns | {"action": columns["action"] + 1}
         for arguments in ((files, columns, 2), (files, shorter, 3), (files, changed, 3)):
@@ -450,6 +478,19 @@ def check_raw(names) -> None:
                 assert np.array_equal(raw[number][name], array), f"another {name}."
         fewer = {name: column[:-1] for name, column in columns.items()}
         refusal("other rows", lambda: names["Raw"](folder / "frames.npy", files, fewer, 3))
+        other = folder / "other"
+        for number, length in enumerate((230, 1, 40)):
+            names["write_video"](other / f"{number}.mp4", images_of(length, episode=number + 5), 30)
+        for arguments, size in (
+            ((files, columns), (20, 30)),
+            (names["videos_in"](other), (32, 40)),
+        ):
+            refusal(
+                "other frames",
+                lambda a=arguments, s=size: names["Raw"](
+                    folder / "frames.npy", *a, 3, 2, 2, size=s
+                ),
+            )
         names["write_video"](folder / "3.mp4", images_of(9, 32, 32), 30)
         mixed = names["Windows"](*names["videos_in"](folder), 3)
         refusal("sizes", lambda: names["decode_once"](mixed, folder / "mixed.npy"))
@@ -459,6 +500,19 @@ def check_raw(names) -> None:
 def check_without_damaged(names) -> None:
     """Damaged files are named and left out, up to the bound; the other rows come as they are."""
     noise = np.random.default_rng(0).integers(0, 256, (150, 32, 32, 3), np.uint8)
+    for suffix in ("mkv", "webm", "mp4"):
+        codec = {"codec": "libvpx-vp9"} if suffix == "webm" else {}
+        with folder_of() as folder:
+            for part in (1, 2):
+                names["write_video"](file := folder / f"{part}.{suffix}", noise, 10, **codec)
+                if part == 2 and suffix != "mp4":
+                    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+            whole, faults = names["without_damaged"](*names["videos_in"](folder), most=1)
+            cut = [f"2.{suffix}"] if suffix != "mp4" else []
+            assert [f.partition(":")[0].split("/")[-1] for f in faults] == cut, (
+                f"are named: {faults}"
+            )
+            assert len(whole["time"]) == 300 - 150 * len(cut), "rows of whole files are lost."
     for bad in ((), (1,), (0, 3), (0, 1, 2, 3)):
         with folder_of() as folder:
             for number in range(4):
@@ -497,7 +551,7 @@ BROKEN = [
         "np.full(len(times), 9.)",
         "goes",
     ),
-    ("check_times", "times.min() + 0.001", "times.min() + tolerance", "nearest"),
+    ("check_times", "times.min() * (1 + 1e-7)", "times.min() + tolerance", "nearest"),
     (
         "check_times",
         "images[place], best[place] = image, far[place]",
@@ -517,11 +571,11 @@ BROKEN = [
         "too many|cross",
     ),
     ("check_inputs", "~(steps > 0)", "(steps < 0)", "goes through"),
-    ("check_inputs", "if len(shapes) > 1:", "if False:", "two sizes"),
+    ("check_inputs", "column)}) > 1:", "column)}) > 9:", "two sizes"),
     ("check_stream", "process::processes]", "process:]", "twice|size"),
     ("check_stream", "spawn_key=(epoch,)", "spawn_key=(0,)", "one order"),
     ("check_stream", "if epoch == start // steps else 0", "", "others|twice|one order"),
-    ("check_ahead", "len(waiting) > ahead", "len(waiting) > 9", "are decoded"),
+    ("check_ahead", "ahead + 1 - len(waiting)", "9", "are decoded"),
     ("check_lerobot", "told[begin][of] + ", "", "other|raises"),
     ("check_lerobot", ".sort_by(names[0])", "", "follows|raises|goes"),
     ("check_lerobot", "or camera not in has", "", "more than"),
@@ -533,8 +587,13 @@ BROKEN = [
     ("check_decoders", "held.move_to_end(file)", "pass", "opened again"),
     ("check_decoders", "while len(held) >= self.most:", "while False:", "are open"),
     ("check_cameras", "not np.array_equal(*rows)", "False", "goes"),
-    ("check_raw", "raw[rows] = frames", "raw[: len(rows)] = frames", "another"),
-    ("check_raw", 'if len(self.raw) != len(self.columns["time"]):', "if False:", "goes"),
+    ("check_raw", "raw[rows] = frames", "raw[: len(rows)] = frames", "other frames"),
+    ("check_raw", "same &= np.array_equal(self.raw[row], frame)", "pass", "goes"),
+    ("check_inputs", "zip(video[begins], time[begins])", "enumerate(begins)", "goes"),
+    ("check_ahead", "if not waiting:", "if len(waiting) <= ahead:", "lost"),
+    ("check_cameras", 'if name in {"frames", *windows.others}', "if False", "goes"),
+    ("check_without_damaged", "ends + 1 < (", "-1 > (", "are named"),
+    ("check_folder", "if unknown :=", "if False and", "goes"),
     ("check_without_damaged", "return str(error)", "return None", "are named"),
     ("check_without_damaged", "if len(faults) > most:", "if False:", "goes"),
 ]
