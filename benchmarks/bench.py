@@ -32,14 +32,12 @@ import packaging.utils
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import from_disk, report
+from benchmarks import from_disk, parts, report
 from benchmarks import lesson as in_process
 from tools import lessons, machine
 from tools import results as stored
 
-# Of these lessons one thing is timed beside its reference: it has a key of its own in the results.
-PARTS = {"language_model_data": "tokens", "files_and_storage": "storage"}
-BESIDE = {"larger": from_disk.FromDisk, "tokens": in_process.Windows, "storage": in_process.Storage}
+PARTS = {part.lesson: key for key, part in stored.PARTS.items()}
 # Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
 SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
 COPIES = (1, 4, 16)  # times the 60,000 examples
@@ -346,12 +344,13 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
 
 
 def beside(name: str, key: str, repetitions: int, seconds: float) -> dict:
-    """The date, the versions, and the speeds of what BESIDE has below the key."""
-    kind = BESIDE[key]
-    say(name, f"{kind.__name__}: {', '.join(kind.keys)}")
+    """The date, the versions, and the speeds of one part."""
+    kind = parts.KINDS.get(key, from_disk.FromDisk)
+    keys = stored.PARTS[key].keys if key in stored.PARTS else kind.keys
+    say(name, f"{kind.__name__}: {', '.join(keys)}")
     with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
-        speeds = in_turn(repetitions, kind.keys, functools.partial(lesson.call, "speeds", seconds))
+        speeds = in_turn(repetitions, keys, functools.partial(lesson.call, "speeds", seconds))
         return {"date": machine.today(), "versions": lesson.call("versions")} | speeds
 
 

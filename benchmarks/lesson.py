@@ -134,7 +134,7 @@ class Lesson:
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""
         found = {"python": platform.python_version()}
-        libraries = *machine.LIBRARIES, "obstore", "pyarrow", "tokenizers"
+        libraries = *machine.LIBRARIES, "av", "obstore", "pyarrow", "tokenizers", "zarr"
         modules = [name.replace("-", "_") for name in libraries]
         loaded = [sys.modules[name] for name in modules if name in sys.modules]
         return found | {library.__name__: library.__version__ for library in loaded}
@@ -296,86 +296,6 @@ class Lesson:
         start = time.perf_counter()
         jax.block_until_ready(train(params, 1))
         return time.perf_counter() - start
-
-
-class Windows(Lesson):
-    """Windows of a mapped file of tokens, and a copy of windows as large by NumPy alone."""
-
-    run = PIPELINES | {"copy"}
-    keys = ("tokens_s", "copy_tokens_s")  # of what `speeds` returns, in the results
-    shape = (64, 512)  # rows, and tokens of a row
-
-    def check(self) -> None:
-        """Raises Refused unless an epoch has each target once, in windows without a gap."""
-        rows, length = self.shape
-        numbers = np.arange(400 * length, dtype=np.uint32)
-        steps = (len(numbers) - 1) // length // rows
-        stream = self.names["window_batches"](numbers, rows, length, 0)
-        epoch = np.concatenate(list(itertools.islice(stream, steps)))
-        targets = np.unique(epoch[:, 1:])
-        if (np.diff(epoch.astype(int)) != 1).any() or len(targets) < len(epoch) * length:
-            raise Refused("an epoch of windows has a gap, or a target twice.")
-
-    def speeds(self, seconds: float) -> tuple[float, float]:
-        """Of 1 GB of tokens: those per second of the lesson's windows, and of NumPy's gather."""
-        rows, length = self.shape
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "tokens.npy")
-            np.save(file, np.arange(2**29, dtype=np.uint16))  # no cache of a CPU holds it
-            tokens = np.asarray(np.load(file, mmap_mode="r"))
-            grid = np.lib.stride_tricks.sliding_window_view(tokens, length + 1)[::length]
-
-            def gathered():
-                for epoch in itertools.count():
-                    order = np.random.default_rng(epoch).permutation(len(grid) // rows * rows)
-                    yield from ((grid[some], None) for some in order.reshape(-1, rows))
-
-            stream = self.names["window_batches"](tokens, rows, length, 0)
-            streams = ((windows, None) for windows in stream), gathered()
-            for each in streams:  # the file is read once, before anything is timed
-                collections.deque(itertools.islice(each, len(grid) // rows), maxlen=0)
-            return tuple(rate(each, seconds) * length for each in streams)
-
-
-class Storage(Lesson):
-    """The stream from object storage, whose answers wait, and the same without waiting."""
-
-    run = PIPELINES | {"copy"}
-    keys = ("rows_s", "at_once_rows_s", "one_rows_s")
-    groups, rows, wait = 24, 5000, 0.02  # groups, of so many rows of 784 bytes; seconds
-
-    def check(self) -> None:
-        """Write the dataset. Raises Refused unless an epoch of the stream has each row once."""
-        rng, rows = np.random.default_rng(0), self.rows
-        groups = (
-            {"image": rng.integers(0, 256, (rows, 784), np.uint8), "row": np.arange(rows) + first}
-            for first in range(0, rows * self.groups, rows)
-        )
-        store = self.names["bucket"]  # of the depth: it waits when it is told to
-        self.names["write_shards"](groups, store, "benchmark")
-        self.source = self.names["Shards"](store, "benchmark")
-        with contextlib.closing(self.names["batches"](self.source, BATCH)) as stream:
-            steps = rows * self.groups // BATCH
-            rows = np.concatenate([batch["row"] for batch in itertools.islice(stream, steps)])
-        if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
-            raise Refused("an epoch from storage has a row twice.")
-
-    def speeds(self, seconds: float) -> tuple[float, float, float]:
-        """Rows per second with waiting, without, and with waiting for one request after the other.
-
-        They are those of whole epochs, as groups come some at a time, and follow an epoch.
-        """
-        found, steps, epochs = [], self.rows * self.groups // BATCH, max(round(seconds), 1)
-        for wait, options in ((self.wait, {}), (0, {}), (self.wait, {"mix": 1})):
-            self.names["layer"].tell(wait=wait)
-            stream = self.names["batches"](self.source, BATCH, **options)
-            with contextlib.closing(stream):
-                collections.deque(itertools.islice(stream, steps), maxlen=0)
-                start = time.perf_counter()
-                collections.deque(itertools.islice(stream, epochs * steps), maxlen=0)
-                found.append(epochs * steps * BATCH / (time.perf_counter() - start))
-        self.names["layer"].tell(wait=0)
-        return tuple(found)
 
 
 def gathered(images: np.ndarray, labels: np.ndarray, batch_size: int, form: str) -> Iterator:

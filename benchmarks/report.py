@@ -13,10 +13,8 @@ from tools import measured
 from tools import results as stored
 
 # At least this share of the reference, as medians of the ratios of each repetition. That of a
-# loader from memory is in lessons.toml.
+# loader from memory is in lessons.toml, that of a part in results.PARTS.
 FILES_MARK, JUDGED_WORKERS = 0.85, "2"  # of the same decoder in as many processes
-WINDOWS_MARK = 0.8  # of a copy of as many tokens
-HIDDEN_MARK = 0.9  # of the speed of the same store without waiting
 EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
 BUSY = 0.2  # cores: more work of others than this, and the machine is not quiet
 VARIES = 1.5  # largest by smallest repetition of a reference: the same
@@ -27,6 +25,9 @@ HEADINGS = {
     "larger": "from disk, shuffled: rows of 16 kB, and the share of a gather of a mapped file",
     "tokens": "windows of text, and their share of a copy of as many tokens",
     "storage": "rows where each answer waits 20 ms, and their share of the rows without waiting",
+    "blocks": "windows of 2 GB of Zarr, by blocks of eight chunks, and their share of the reads alone",
+    "graphs": "batches of graphs, and their share of a loop that joins them",
+    "frames": "windows of a video, and their share of a bare decoder in as many threads",
     "start": "what the library adds to JAX, and the time to the first batch",
     "growth": "growth: time for an image as a multiple of that of 60,000, and the memory it takes",
     "sizes": "other sizes of batch and image: the share of NumPy's take",
@@ -38,7 +39,7 @@ def text(results: dict) -> str:
     shown = measured.summary(results)
     parts = [stored.label(results)]
     for part, heading in HEADINGS.items():
-        one = part in ("tokens", "storage") and shown[part]
+        one = part in stored.PARTS and shown[part]
         parts += table(heading, {"": shown[part]} if one else shown[part])
     epochs = {
         title: {"s": stored.span(of["epoch_s"]), "of it": stored.span(multiples(of))}
@@ -92,8 +93,7 @@ def missed(results: dict) -> list[str]:
         photographs = shown["photographs"].get(title, {}).get(JUDGED_WORKERS)
         judged.append((title, shown["memory"].get(title), marks.get(name, 0), "the NumPy gather"))
         judged.append((title, photographs, FILES_MARK, same))
-    judged.append(("language_model_data", shown["tokens"], WINDOWS_MARK, "a copy of as many"))
-    judged.append(("files_and_storage", shown["storage"], HIDDEN_MARK, "the same without waiting"))
+    judged += [(p.lesson, shown[key], p.mark, p.beside) for key, p in stored.PARTS.items()]
     said = [
         f"{what} misses its mark: {of['share'][1]:.2f} of {reference}, not {mark}."
         for what, of, mark, reference in judged

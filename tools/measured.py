@@ -4,6 +4,7 @@ A notebook is opened alone, without benchmarks/results beside it. So `check --fi
 drawn there into its one cell with the tag `results`, and `check` says when that cell is stale.
 """
 
+import functools
 import json
 import re
 from collections import Counter
@@ -68,9 +69,9 @@ def summary(results: dict) -> dict:
     """
     loaders = stored.titled(results.get("lessons", {}), "loader")
     streams = stored.titled(results.get("larger", {}), "from_disk")
-    tokens, storage = results.get("tokens", {}), results.get("storage", {})
+    of_parts = {key: results.get(key, {}) for key in stored.PARTS}
     every, versions = loaders.values(), {}
-    for figures in (*every, *streams.values(), tokens, storage):
+    for figures in (*every, *streams.values(), *of_parts.values()):
         versions |= figures.get("versions", {})
     shapes = dict.fromkeys(shape for figures in every for shape in figures.get("shapes", {}))
     drawn = each(memory, loaders)
@@ -90,13 +91,10 @@ def summary(results: dict) -> dict:
         },
         "photographs": each(photographs, loaders),
         "larger": each(lambda of: beside(of, "rows/s", "rows_s", "mapped_rows_s"), streams),
-        "tokens": part(lambda of: beside(of, "tokens/s", "tokens_s", "copy_tokens_s"), tokens),
-        "storage": part(
-            lambda of: (
-                beside(of, "rows/s", "rows_s", "at_once_rows_s") | {"one": speeds(of["one_rows_s"])}
-            ),
-            storage,
-        ),
+        **{
+            key: part(functools.partial(alone, what), of_parts[key])
+            for key, what in stored.PARTS.items()
+        },
         "start": each(start, loaders),
         "growth": each(growth, loaders),
     }
@@ -132,6 +130,13 @@ def gather(measured: Iterable[dict]) -> dict:
 def beside(figures: dict, unit: str, of: str, to: str) -> dict:
     """Speeds in a unit, and the share of the reference's."""
     return {unit: speeds(figures[of]), "share": shares(figures, of, to)}
+
+
+def alone(what: stored.Part, figures: dict) -> dict:
+    """Of a part the speed and the share, and the speeds under its other keys."""
+    of, to, *others = what.keys
+    found = beside(figures, f"{what.unit}/s", of, to)
+    return found | {key.partition("_")[0]: speeds(figures[key]) for key in others}
 
 
 def memory(figures: dict) -> dict:

@@ -7,6 +7,7 @@ leaves a gap. Needs no package that a lesson needs.
 
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from tools import lessons, machine
 
@@ -15,6 +16,39 @@ WITHOUT_LESSON = lessons.ROOT / "benchmarks" / "without_lesson" / "results"
 BATCH, EXAMPLES = 128, 60_000
 IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `step_epoch_s`
 EXAMPLE_BYTES = 28 * 28 + 4  # what the training set itself takes, as NumPy arrays
+
+
+class Part(NamedTuple):
+    """Of a lesson one thing, timed beside its reference."""
+
+    lesson: str
+    unit: str
+    keys: tuple[str, ...]  # of it, and of the reference, in the results
+    beside: str  # the reference, in words
+    mark: float  # the least share of it
+
+
+PARTS = {
+    "tokens": Part(
+        "language_model_data", "tokens", ("tokens_s", "copy_tokens_s"), "a copy of as many", 0.8
+    ),
+    "storage": Part(
+        "files_and_storage",
+        "rows",
+        ("rows_s", "at_once_rows_s", "one_rows_s"),
+        "the same without waiting",
+        0.9,
+    ),
+    "blocks": Part(
+        "arrays_on_disk", "windows", ("windows_s", "read_windows_s"), "the reads alone", 0.8
+    ),
+    "graphs": Part(
+        "graphs_and_ragged", "graphs", ("graphs_s", "joined_graphs_s"), "a loop that joins", 0.8
+    ),
+    "frames": Part(
+        "video_and_episodes", "windows", ("windows_s", "decoded_windows_s"), "a bare decoder", 0.8
+    ),
+}
 
 
 def stored(folder: Path = FOLDER) -> list[dict]:

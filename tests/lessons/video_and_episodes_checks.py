@@ -5,6 +5,7 @@ import itertools
 import json
 import random
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -497,6 +498,50 @@ def check_raw(names) -> None:
         assert not (folder / "mixed.npy").exists(), "half of the frames look like all."
 
 
+def check_sound(names) -> None:
+    """Sound comes to the sample, of any rate and channels; behind its end there is none."""
+    import av
+
+    for name, codec, layout, rate in (
+        ("a.wav", "pcm_s16le", "mono", 44_100),
+        ("a.flac", "flac", "stereo", 8_000),
+        ("a.mp4", "aac", "mono", 48_000),
+        ("a.opus", "libopus", "stereo", 48_000),
+    ):
+        with folder_of() as folder:
+            file, wave = folder / name, lambda t: np.sin(2 * np.pi * (300 + 20 * t) * t) / 2
+            tone = wave(np.arange(10 * rate) / rate).astype(np.float32)
+            channels = np.stack([tone] * (2 if layout == "stereo" else 1))
+            with av.open(str(file), "w") as media:
+                stream = media.add_stream(codec, rate, layout=layout)
+                heard = av.AudioFrame.from_ndarray(channels, "fltp", layout)
+                heard.sample_rate, heard.time_base, heard.pts = rate, Fraction(1, rate), 0
+                media.mux(stream.encode(heard))
+                media.mux(stream.encode())
+            for start, seconds, to in ((0, 0.5, 16_000), (3.21, 0.25, 16_000), (9, 0.9, 22_050)):
+                sound = names["sound_at"](file, start, seconds, to)
+                count = round(seconds * to)
+                assert sound.shape == (count,) and sound.dtype == np.float32
+                alike = [
+                    np.corrcoef(sound, wave(start + (np.arange(count) + late) / to))[0, 1]
+                    for late in range(-20, 21)
+                ]  # a codec changes the wave, but not its time
+                assert abs(np.argmax(alike) - 20) <= 1, f"{name}: another sound at {start}."
+                assert max(alike) > 0.9 and 0.4 < abs(sound).max() < 0.7, f"{name}: not the sound."
+            for start in (9.8, 60, -1):
+                said = refusal("no sound", lambda s=start, f=file: names["sound_at"](f, s, 0.5))
+                assert name in said, said
+    with folder_of() as folder:
+        names["write_video"](folder / "mute.mp4", images_of(9), 10)
+        windows = names["Windows"](*names["videos_in"](folder), 3)
+        said = refusal("a mute video", lambda: names["Sounding"](windows, 0.1)[0])
+        assert "mute.mp4" in said, said
+        for seconds in (0, -1, 0.3):
+            refusal("seconds", lambda s=seconds: names["Sounding"](windows, s))
+        versions = {names["Sounding"](windows, s).version for s in (0.1, 0.2)}
+        assert len(versions) == 2, "another length has the same version."
+
+
 def check_without_damaged(names) -> None:
     """Damaged files are named and left out, up to the bound; the other rows come as they are."""
     noise = np.random.default_rng(0).integers(0, 256, (150, 32, 32, 3), np.uint8)
@@ -587,6 +632,8 @@ BROKEN = [
     ("check_decoders", "held.move_to_end(file)", "pass", "opened again"),
     ("check_decoders", "while len(held) >= self.most:", "while False:", "are open"),
     ("check_cameras", "not np.array_equal(*rows)", "False", "goes"),
+    ("check_sound", "round((start - begin) * rate)\n", "round(0.1 * rate)\n", "."),
+    ("check_sound", "len(sound) < first + count", "False", "."),
     ("check_raw", "raw[rows] = frames", "raw[: len(rows)] = frames", "other frames"),
     ("check_raw", "same &= np.array_equal(self.raw[row], frame)", "pass", "goes"),
     ("check_inputs", "zip(video[begins], time[begins])", "enumerate(begins)", "goes"),

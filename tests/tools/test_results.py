@@ -53,6 +53,9 @@ def small() -> dict:
         "larger": {"grain": {"rows_s": [10.0], "mapped_rows_s": [100.0]}},
         "tokens": {"tokens_s": [90.0] * 3, "copy_tokens_s": [100.0] * 3},
         "storage": {"rows_s": [95.0], "at_once_rows_s": [100.0], "one_rows_s": [7.0]},
+        "blocks": {"windows_s": [90.0], "read_windows_s": [100.0]},
+        "graphs": {"graphs_s": [90.0], "joined_graphs_s": [100.0]},
+        "frames": {"windows_s": [90.0], "decoded_windows_s": [100.0]},
     }
 
 
@@ -139,6 +142,11 @@ def test_the_report_tells_what_was_measured():
         ("photos", {"images_s": [50.0]}, "0.50 of the same decoder in 2 processes, not 0.85."),
         ("tokens", {"tokens_s": [70.0] * 3}, "language_model_data misses its mark: 0.70 of a copy"),
         ("storage", {"rows_s": [70.0]}, "files_and_storage misses its mark: 0.70 of the same with"),
+        (
+            "blocks",
+            {"windows_s": [70.0]},
+            "arrays_on_disk misses its mark: 0.70 of the reads",
+        ),
     ],
 )
 def test_the_report_says_what_misses_and_what_disturbed(place, changed, sentence):
