@@ -25,7 +25,7 @@ HEADINGS = {
     "larger": "from disk, shuffled: rows of 16 kB, and the share of a gather of a mapped file",
     "tokens": "windows of text, and their share of a copy of as many tokens",
     "storage": "rows where each answer waits 20 ms, and their share of the rows without waiting",
-    "blocks": "windows of 2 GB of Zarr, by blocks of eight chunks, and their share of the reads alone",
+    "blocks": "windows of 2 GB of Zarr, in blocks of eight chunks, and their share of bare reads",
     "graphs": "batches of graphs, and their share of a loop that joins them",
     "frames": "windows of a video, and their share of a bare decoder in as many threads",
     "start": "what the library adds to JAX, and the time to the first batch",
