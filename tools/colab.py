@@ -45,6 +45,7 @@ GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are t
 RAY_SAYS = "Ray says that Colab's ipywidgets is older than its notebook output needs"
 KNOWN: dict[str, dict[str, str]] = {
     "start_here": {"import itertools": GRAIN_WARNS},
+    "choose_a_loader_in_depth": {"import ray.data": RAY_SAYS},
     "decode_photographs_in_depth": {"import grain": GRAIN_WARNS},
     "grain": {
         "import absl.flags": GRAIN_WARNS,
