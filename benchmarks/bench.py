@@ -343,10 +343,8 @@ def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
     return grown
 
 
-def beside(name: str, key: str, repetitions: int, seconds: float) -> dict:
-    """The date, the versions, and the speeds of one part."""
-    kind = parts.KINDS.get(key, from_disk.FromDisk)
-    keys = stored.PARTS[key].keys if key in stored.PARTS else kind.keys
+def beside(name: str, kind: type, keys: tuple[str, ...], repetitions: int, seconds: float) -> dict:
+    """The date, the versions, and what `speeds` of this kind returns, under these keys."""
     say(name, f"{kind.__name__}: {', '.join(keys)}")
     with ready(Process(name, kind=kind)) as [lesson]:
         lesson.call("check")
@@ -362,9 +360,11 @@ def jobs(names: list[str], repetitions: int, seconds: float) -> Iterator[Job]:
             yield "lessons", name, functools.partial(measure, name, *how)
     for name in names:
         if name in from_disk.STREAMS:
-            yield "larger", name, functools.partial(beside, name, "larger", *how)
+            disk = from_disk.FromDisk
+            yield "larger", name, functools.partial(beside, name, disk, disk.keys, *how)
         if key := PARTS.get(name):
-            yield key, "", functools.partial(beside, name, key, *how)
+            kind, keys = parts.KINDS[key], stored.PARTS[key].keys
+            yield key, "", functools.partial(beside, name, kind, keys, *how)
 
 
 def store(folder: Path, device: str, news: dict, before: dict | None) -> dict:
