@@ -47,6 +47,7 @@ html_title = "Feed JAX"
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_favicon = "_static/favicon.svg"
 html_sourcelink_suffix = ""  # the download button serves NAME.ipynb
 html_show_sourcelink = False

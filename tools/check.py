@@ -23,7 +23,7 @@ import nbformat
 from nbformat import NotebookNode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import cuda_wheels, install, lessons, measured
+from tools import cuda_wheels, glossary, install, lessons, measured
 from tools.problem import told
 
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
@@ -97,6 +97,11 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
     if found := MYST_SYNTAX.search(headings):
         yield f"md/{name}.md uses MyST syntax ({found[0]}), which Colab shows raw: use CommonMark."
     yield from (f"md/{name}.md {fault}." for fault in check_prose(headings))
+    if found := glossary.unexplained(headings):
+        yield (
+            f"md/{name}.md does not explain {', '.join(found)}: write the words out before the "
+            "first, or give pages/glossary.md an entry, to which the site links."
+        )
     if not INSTALL.search(headings):
         yield f"md/{name}.md says no ``**Install.** `pip install jax` ``: {FIX} when it is there."
     writes = any(c.source.startswith("%%writefile") for c in lessons.code_cells(notebook))

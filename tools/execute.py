@@ -17,7 +17,6 @@ from copy import deepcopy
 from pathlib import Path
 
 from nbformat import NotebookNode
-from nbval.plugin import get_sanitize_patterns
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import lessons, runner
@@ -49,31 +48,6 @@ def run(notebook: NotebookNode, name: str) -> None:
             print(f"  {progress}  {first_line[:60]}", flush=True)
 
 
-def sanitize_patterns() -> list[tuple[str, str]]:
-    """The pairs of a pattern and its replacement in nbval_sanitize.cfg."""
-    return get_sanitize_patterns(lessons.SANITIZER.read_text())
-
-
-def masked(output: NotebookNode) -> dict:
-    """What nbval compares of an output, after the masks."""
-
-    patterns = sanitize_patterns()
-
-    def mask(text):
-        for pattern, replacement in patterns:
-            text = re.sub(pattern, replacement, text) if isinstance(text, str) else text
-        return text
-
-    data = {kind: mask(text) for kind, text in output.get("data", {}).items()}
-    return {
-        "type": output.output_type,
-        "name": output.get("name"),
-        "text": mask(output.get("text")),
-        "data": {kind: text for kind, text in data.items() if kind not in lessons.UNCOMPARED},
-        "pictures": sorted(lessons.UNCOMPARED & data.keys()),
-    }
-
-
 def refuse_traces(notebook: NotebookNode, name: str) -> None:
     """Raises lessons.Problem where an output says on which machine, or in which folder, it ran."""
     traces = {str(lessons.ROOT), os.path.expanduser("~"), platform.node()}
@@ -95,9 +69,9 @@ def settle(notebook: NotebookNode, stored: NotebookNode, refresh: bool) -> None:
         changed_above |= "stamp" not in old.metadata
         if skipped(cell):
             continue
-        same = [*map(masked, cell.outputs)] == [*map(masked, old.outputs)]
+        same = [*map(lessons.masked, cell.outputs)] == [*map(lessons.masked, old.outputs)]
         changed_above |= not same
-        pictures = any(masked(output)["pictures"] for output in cell.outputs)
+        pictures = any(lessons.masked(output)["pictures"] for output in cell.outputs)
         if same and "stamp" in old.metadata and not refresh and not (pictures and changed_above):
             cell.outputs = old.outputs
         cell.metadata["stamp"] = lessons.stamp(cell)

@@ -3,33 +3,32 @@
 Its figures are those of the lesson that chooses, to three digits.
 """
 
-import ast
 import html
 import math
 from pathlib import Path
 
-from tools import lessons, measured
+from tools import copies, lessons, measured
 from tools import results as stored
 
 KINDS = {  # what is drawn, by its key in the lesson; how; and what is said of it
     "first": (
         "first version",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
-        "What people write first is slower than the training step with {}.",
+        "what people write first is slower than the training step of a small model with {}",
     ),
     "short": (
         "short answer",
         '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>',
-        "The short answer is faster with {}.",
+        "the short answer is faster than it with {}",
     ),
     "images/s": (
         "tuned",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="currentColor" stroke="none"/>',
-        "The tuned pipeline is faster with {}.",
+        "the tuned pipeline is faster than it with {}",
     ),
 }
 LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phone's column
-SHOWN = "pytorch_dataloader"  # the lesson whose function stands beside the picture
+SHOWN = "pytorch_dataloader"  # the lesson whose short answer stands beside the picture
 
 
 def newest(folder: Path = stored.FOLDER) -> dict:
@@ -69,7 +68,7 @@ def claim(results: dict) -> str:
             count = sum((value < limit) == slower for value in values)
             of_all = f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
             said.append(sentence.format(of_all))
-    return " ".join(said)
+    return f"Measured: {'; '.join(said)}."
 
 
 def picture(results: dict) -> str:
@@ -161,8 +160,8 @@ def figures_table(found: dict, limit: float) -> str:
 
 
 def code() -> str:
-    """The function of the short answer, as the lesson's cell has it."""
-    [cell] = lessons.code_cells(lessons.read_notebook(SHOWN), "short-answer")
-    functions = [node for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)]
-    [function] = [function for function in functions if function.name == "batches"]
-    return ast.get_source_segment(cell.source, function)
+    """The short answer of a lesson, with all that it needs: what is copied runs as it is."""
+    notebook = lessons.read_notebook(SHOWN)
+    blocks, cells = copies.blocks(notebook), lessons.code_cells(notebook)
+    [block] = [blocks[number] for number in blocks if "short-answer" in lessons.tags(cells[number])]
+    return block

@@ -286,9 +286,37 @@ def stamp(cell: NotebookNode) -> str:
 
 
 def digest(notebook: NotebookNode) -> str:
-    """A hash of all code and outputs: what a run of nbval passed or failed."""
-    cells = [[cell.source, cell.outputs] for cell in code_cells(notebook)]
+    """A hash of all code, and of what nbval compares: what a run passed or failed.
+
+    A picture that was drawn anew, or a measurement, is no other page.
+    """
+    cells = [[cell.source, [*map(masked, cell.outputs)]] for cell in code_cells(notebook)]
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
+
+
+def masked(output: NotebookNode) -> dict:
+    """What nbval compares of an output, after the masks."""
+
+    def mask(text):
+        for pattern, replacement in masks():
+            text = re.sub(pattern, replacement, text) if isinstance(text, str) else text
+        return text
+
+    data = {kind: mask(text) for kind, text in output.get("data", {}).items()}
+    return {
+        "type": output.output_type,
+        "name": output.get("name"),
+        "text": mask(output.get("text")),
+        "data": {kind: text for kind, text in data.items() if kind not in UNCOMPARED},
+        "pictures": sorted(UNCOMPARED & data.keys()),
+    }
+
+
+@functools.cache
+def masks() -> list[tuple[str, str]]:
+    """The pairs of a pattern and its replacement in nbval_sanitize.cfg, as nbval reads them."""
+    rules = SANITIZER.read_text()
+    return re.findall(r"^regex: (.*)$\n^replace: (.*)$", rules, re.MULTILINE)
 
 
 def kernel_environment() -> dict[str, str]:

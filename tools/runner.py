@@ -110,8 +110,12 @@ class Kernel:
         await self.manager.start_kernel(
             cwd=str(self.folder),
             env=lessons.kernel_environment() | self.environment,
-            # Our own sentences say what failed.
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL", *self.arguments],
+            # Our own sentences say what failed; and pictures are sharp on any screen.
+            extra_arguments=[
+                "--IPKernelApp.log_level=CRITICAL",
+                "--InlineBackend.figure_formats=retina",
+                *self.arguments,
+            ],
         )
         self.client.kc = client = self.manager.client()
         # No limit to what waits for us: of thousands of outputs, ZeroMQ dropped the last.

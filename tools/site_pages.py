@@ -6,23 +6,40 @@ and solutions to their titles.
 """
 
 import ast
+import html
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from docutils import nodes
 from mdit_py_plugins.anchors.index import slugify as slug  # as GitHub and MyST do it
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell as markdown_cell
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
-from tools import as_text, check, copies, cuda_wheels, front_page, lessons, navigation, search
+from tools import (
+    as_text,
+    check,
+    copies,
+    cuda_wheels,
+    front_page,
+    glossary,
+    lessons,
+    navigation,
+    search,
+)
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
+DESCRIPTION = re.compile(r'(<meta (?:property="og:|name=")description" content=")[^"]*')
+LONGEST_DESCRIPTION = 200  # characters
 STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 HOLDS = "\N{CHECK MARK} Holds:"
-GENERATED = ["index", "pages/checked", "pages/install", "pages/troubleshooting"]
+GENERATED = ["index", "pages/checked", "pages/glossary", "pages/install", "pages/troubleshooting"]
 # The theme folds a depth below its lesson with an arrow that has no words for a screen reader.
 DEPTH_FOLD = '<summary><span class="toctree-toggle"'
 NAMED_FOLD = '<summary aria-label="In depth"><span class="toctree-toggle"'
@@ -48,8 +65,16 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
         notebook = nbformat.reads(source[0], as_version=4)
-        for change in (add_line, fold_cells, link_to_others, add_copies, add_depth):
+        for change in (
+            add_line,
+            fold_cells,
+            fold_together,
+            link_to_others,
+            add_copies,
+            add_depth,
+        ):
             change(notebook, name)
+        glossary.link(notebook)
         add_ways_out(notebook, name, app.config.html_theme_options["repository_url"])
         source[0] = nbformat.writes(notebook)
     elif page == "index":
@@ -57,20 +82,22 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
         for mark, text in {
             "claim": front_page.claim(results),
             "picture": front_page.picture(results),
-            "code": ten_lines(),
+            "code": first_program(),
             "runs": in_one_line(),
             "sections": "\n".join(navigation.questions()),
             "lessons": navigation.tables(
                 {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
             ),
             "navigation": navigation.trees(),
-            "colab": colab("notebooks"),
+            "colab": in_colab(),
         }.items():
             source[0] = source[0].replace(f"<!-- {mark} -->", text)
         source[0] = navigation.with_places(source[0])
     elif page == "pages/checked":
         source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
         source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
+    elif page == "pages/glossary":
+        source[0] = source[0].replace("<!-- letters -->", glossary.letters())
     elif page == "pages/install":
         source[0] = source[0].replace("<!-- cuda -->", cuda_wheels.table())
 
@@ -78,11 +105,25 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
 def mend(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     """Let a screen reader say the words of a fold. myst-nb covers them with a label for all.
 
+    Describe the page by whole sentences, where the extension breaks off.
+
     And let the mark of a message in the index hold it, which the search shows as what it found.
     """
+    if doctree:
+        said = html.escape(description(doctree))
+        context["metatags"] = DESCRIPTION.sub(lambda tag: tag[1] + said, context["metatags"])
     if body := context.get("body"):
         body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
         context["body"] = INDEXED.sub(message, body)
+
+
+def description(doctree: nodes.document) -> str:
+    """The first sentences of a page, whole, as far as a search engine shows them."""
+    first = next(p for p in doctree.findall(nodes.paragraph) if not p["classes"])
+    sentences = re.split(r"(?<=[.?]) ", " ".join(first.astext().split()))
+    lengths = itertools.accumulate(len(sentence) + 1 for sentence in sentences)
+    fit = sum(length <= LONGEST_DESCRIPTION for length in lengths)
+    return " ".join(sentences[: max(fit, 1)])
 
 
 def message(found: re.Match) -> str:
@@ -101,8 +142,13 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     search.mend(Path(app.outdir))
     options = (Path(app.outdir) / OPTIONS).read_text()
     for page in Path(app.outdir).rglob("*.html"):
-        html = page.read_text().replace(DEPTH_FOLD, NAMED_FOLD)
-        page.write_text(paint_first(html, options))
+        text = page.read_text().replace(DEPTH_FOLD, NAMED_FOLD)
+        if app.tags.has("published") and f"{check.PLACEHOLDER}/" in text:
+            raise ExtensionError(
+                f"{page.relative_to(app.outdir)} has the placeholder {check.PLACEHOLDER} in an "
+                "address: write the owner in its place, as CONTRIBUTING.md says."
+            )
+        page.write_text(paint_first(text, options))
 
 
 def paint_first(text: str, options: str) -> str:
@@ -143,7 +189,7 @@ def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
     ways = {
         "Open in Colab": check.in_colab(repository, name),
         "Download": f"../_sources/notebooks/{name}.ipynb",
-        "As Markdown": f"{name}.md",
+        "As Markdown": f"{name}.md",  # site.js makes it a button that copies
     }
     links = " · ".join(f'<a href="{address}">{way}</a>' for way, address in ways.items())
     first = notebook.cells[0]
@@ -171,6 +217,31 @@ def fold_cells(notebook: NotebookNode, name: str) -> None:
             label(cell, f"Show {title}", f"Hide {title}")
 
 
+def fold_together(notebook: NotebookNode, name: str) -> None:
+    """Make one fold of cells that are folded one below the other, such as imports and a model."""
+    cells = []
+    for folded, of_kind in itertools.groupby(notebook.cells, is_needed):
+        group = [*of_kind]
+        if folded and len(group) > 1:
+            titles = [cell.metadata.mystnb["code_prompt_show"] for cell in group]
+            first, *others = [title.removeprefix("Show ") for title in titles]
+            start = first if first != titles[0] else f"{first[0].lower()}{first[1:]}"
+            title = html.escape(", ".join([f"Show {start}", *others]))
+            for cell in group:
+                cell.metadata.tags = [t for t in cell.metadata.tags if not t.startswith("hide-")]
+            summary = f'<details class="needed"><summary>{title}</summary>'
+            group = [markdown_cell(summary), *group, markdown_cell("</details>")]
+        cells += group
+    notebook.cells = cells
+
+
+def is_needed(cell: NotebookNode) -> bool:
+    """Whether the cell is folded code that shows nothing, which the cells below need."""
+    if cell.cell_type != "code" or cell.outputs or {"proof", "exercise"} & {*lessons.tags(cell)}:
+        return False
+    return "code_prompt_show" in cell.metadata.get("mystnb", {})
+
+
 def link_to_others(notebook: NotebookNode, name: str) -> None:
     """Link below a heading to the same section of other loaders."""
 
@@ -190,13 +261,13 @@ def add_copies(notebook: NotebookNode, name: str) -> None:
         if "hide-input" in lessons.tags(cells[number]):
             continue
         place = next(i for i, cell in enumerate(notebook.cells) if cell is cells[number])
-        notebook.cells.insert(place + 1, nbformat.v4.new_markdown_cell(folded_block(block)))
+        notebook.cells.insert(place + 1, markdown_cell(folded_block(block)))
 
 
 def add_depth(notebook: NotebookNode, name: str) -> None:
     """Put the depth of the lesson, if it has one, below it in the sidebar."""
     if tree := navigation.tree_of(name):
-        notebook.cells.append(nbformat.v4.new_markdown_cell(tree))
+        notebook.cells.append(markdown_cell(tree))
 
 
 def label(cell: NotebookNode, title: str, opened: str) -> None:
@@ -344,15 +415,12 @@ def in_one_line() -> str:
     )
 
 
-def ten_lines() -> str:
-    """Code of a lesson, where it comes from, and the same with all that it needs."""
-    lesson, code = f"notebooks/{front_page.SHOWN}.ipynb", front_page.code()
-    blocks = copies.blocks(lessons.read_notebook(front_page.SHOWN)).values()
-    [block] = [block for block in blocks if code in block]
+def first_program() -> str:
+    """A program of a lesson, whole, and where it comes from."""
+    lesson = f"notebooks/{front_page.SHOWN}.ipynb"
     return (
-        f"The short answer (\N{WHITE DIAMOND}) of [](<{lesson}>), where it is tested:\n\n"
-        f"```python\n{code}\n```\n\n"
-        f"{folded_block(block)}\n\n"
+        f"The short answer (\N{WHITE DIAMOND}) of [](<{lesson}>), whole:\n\n"
+        f"```python\n{front_page.code()}\n```\n\n"
         f"[The lesson]({lesson}#the-short-answer) has the dataset, the model and the loop."
     )
 
@@ -361,6 +429,18 @@ def folded_block(block: str) -> str:
     return (
         '<details class="with-imports"><summary>Copy it with its imports</summary>\n\n'
         f"```python\n{block}\n```\n\n</details>"
+    )
+
+
+def in_colab() -> str:
+    """Whether the lessons run with the versions that Colab has, in a sentence."""
+    record, names = json.loads(COLAB.read_text()), lessons.in_order()
+    digests = {name: figures["digest"] for name, figures in record["lessons"].items()}
+    ran = [n for n in names if digests.get(n) == lessons.digest(lessons.read_notebook(n))]
+    how_many = "All" if len(ran) == len(names) else f"{len(ran)} of {len(names)}"
+    return (
+        f"{how_many} lessons ran with the versions that Colab published on {record['published']}; "
+        "[What is checked](pages/checked.md) names what differs there."
     )
 
 

@@ -21,6 +21,7 @@ FRONT, SEARCH = "index.html", "search.html?q="
 GRAIN, TORCH = "notebooks/grain.html", "notebooks/pytorch_dataloader.html"
 IN_DEPTH = "notebooks/pytorch_dataloader_in_depth.html"
 HEAVIEST = 1_500_000  # bytes of all that a page asks for
+LONGEST = 1_000_000  # bytes of a page itself, without its pictures
 FIT_A_PHONE = 3  # columns of a table
 SHOWN = {("desktop", "light"), ("phone", "dark")}  # pictures for people to look at; each takes 2 s
 PAPER = {"width": 718, "height": 1046}  # A4 between the margins of a browser
@@ -186,8 +187,10 @@ def test_a_link_to_a_page_has_a_preview(page):
         return html.unescape(found)
 
     assert meta("og:title") and meta("og:image:alt")
-    assert len(meta("og:description")) > 40 and meta("description")
-    assert "{" not in meta("og:description")
+    for described in (meta("og:description"), meta("description")):
+        assert len(described) > 40 and "{" not in described and described[-1] in ".?"
+    [title] = re.findall(r"<title>(.*?)</title>", source, re.DOTALL)
+    assert title.count("Feed JAX") == 1 or "Feed JAX from" in title, title
     card = SITE / meta("og:image").partition(PREFIX)[2]
     assert struct.unpack(">II", card.read_bytes()[16:24]) == (1200, 630)
 
@@ -207,6 +210,7 @@ def test_all_that_a_page_asks_for_is_no_heavier_than_a_phone_likes(browser, addr
         texts = file.suffix in {".css", ".html", ".js", ".svg"}
         sent[file.name] = len(gzip.compress(content) if texts else content)
     assert sum(sent.values()) < HEAVIEST, sent
+    assert (SITE / page).stat().st_size < LONGEST
 
 
 # What readers come for -------------------------------------------------------------------------
@@ -309,6 +313,39 @@ def test_the_same_section_of_another_loader_is_one_click_away_but_not_on_paper(o
     tab.wait_for_url("**/tensorflow_datasets.html#stop-it-and-go-on")
 
 
+def test_a_click_copies_the_page_as_markdown(open_page):
+    tab = open_page(GRAIN)
+    button = tab.get_by_role("button", name="Copy as Markdown")
+    button.click()
+    tab.get_by_role("button", name="Copied").wait_for()
+    assert (
+        tab.evaluate("navigator.clipboard.readText()")
+        == (SITE / GRAIN.replace(".html", ".md")).read_text()
+    )
+    button.wait_for()
+
+
+def test_a_word_leads_to_the_glossary_where_a_page_first_says_it(open_page):
+    tab = open_page(GRAIN)
+    first = tab.locator("article a:has(> .std-term)", has_text="worker").first
+    assert style(first, "color") == style(tab.locator("article p").last, "color")
+    assert "dotted" in style(first, "textDecoration")
+    first.click()
+    tab.wait_for_url("**/pages/glossary.html#term-worker")
+    tab.get_by_role("link", name="A", exact=True).click()
+    tab.wait_for_url("**/pages/glossary.html#term-all-reduce")
+
+
+def test_a_finger_finds_the_buttons_that_copy(browser, address):
+    context = browser.new_context(
+        viewport={"width": WIDTHS["phone"], "height": 844}, has_touch=True, is_mobile=True
+    )
+    tab = context.new_page()
+    tab.goto(urljoin(address, TORCH), wait_until="networkidle")
+    assert style(tab.locator(".cell_input .copybtn"), "opacity") == "1"
+    context.close()
+
+
 def test_page_that_is_not_there(browser, address):
     tab = browser.new_page()
     response = tab.goto(urljoin(address, "notebooks/no/such_lesson.html"))
@@ -326,15 +363,16 @@ def test_the_first_screen_has_the_result_and_the_code(open_page):
     tab = open_page(FRONT)
     tab.set_viewport_size(LAPTOP)
     picture = tab.get_by_role("img", name="Images per second on a logarithmic axis")
-    code = tab.locator(".ten-lines pre").first
-    for seen in (picture, code):
+    code = tab.locator(".first-program pre").first
+    buttons = [tab.get_by_role("link", name=name) for name in ("Start with", "Choose a loader")]
+    for seen in (picture, code, *(button.first for button in buttons)):
         box = seen.bounding_box()
         assert box["y"] + box["height"] < LAPTOP["height"]
     assert code.bounding_box()["x"] > picture.bounding_box()["x"]
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     for below in ("text=run from its first cell to its last", "#start tbody tr"):
         assert is_on_screen(tab, tab.locator(below))  # what is checked, and the first lessons
-    assert copied(tab, tab.locator(".ten-lines .highlight").first) == front_page.code()
+    assert copied(tab, tab.locator(".first-program .highlight").first) == front_page.code()
 
 
 @each_theme
@@ -374,10 +412,34 @@ def test_the_short_answer_of_a_loader_begins_before_900_pixels(open_page, name):
     assert answer.evaluate("e => e.getBoundingClientRect().top + scrollY") < 900
 
 
+@pytest.mark.parametrize("name", lessons.listed())
+def test_on_a_phone_the_answer_begins_on_the_first_screen(open_page, name):
+    tab = open_page(f"notebooks/{name}.html", "phone")
+    tab.set_viewport_size({"width": WIDTHS["phone"], "height": 844})
+    answer = tab.locator(".cell.tag_short-answer .cell_input pre, #the-short-answer tbody tr").first
+    assert is_on_screen(tab, answer)
+    box = tab.locator("article blockquote").first
+    assert box.bounding_box()["y"] > answer.bounding_box()["y"]
+
+
 def test_outputs_do_not_look_like_code(open_page):
     tab = open_page(GRAIN)
     blocks = [tab.locator(f".cell_{side} pre") for side in ("input", "output")]
     assert style(blocks[0], "backgroundColor") != style(blocks[1], "backgroundColor")
+
+
+@each_theme
+@pytest.mark.parametrize("name", lessons.names())
+def test_a_picture_is_sharp_and_no_white_card(open_page, name, theme):
+    """The lightness of a chart is turned over in the dark; photographs keep their colours."""
+    tab = open_page(f"notebooks/{name}.html", theme=theme)
+    for picture in tab.locator(".cell_output img").all():
+        shown, whole = picture.evaluate("p => [p.getAttribute('width'), p.naturalWidth]")
+        assert whole >= 2 * int(shown.removesuffix("px")) - 1
+        kept = "photographs" in picture.get_attribute("class").split()
+        assert ("invert" in style(picture, "filter")) == (theme == "dark" and not kept)
+        blend = {"light": "multiply", "dark": "screen"}[theme]
+        assert style(picture, "mixBlendMode") == ("normal" if kept else blend)
 
 
 def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):

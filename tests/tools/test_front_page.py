@@ -35,8 +35,8 @@ def drawn(results):
 
 def test_the_claim_counts_what_was_measured(results):
     assert front_page.claim(results) == (
-        "What people write first is slower than the training step with 1 of 2. "
-        "The tuned pipeline is faster with all 2 loaders."
+        "Measured: what people write first is slower than the training step of a small model with "
+        "1 of 2; the tuned pipeline is faster than it with all 2 loaders."
     )
     results["lessons"]["grain"] |= {"short_images_s": [6e4]}
     results["lessons"]["pytorch_dataloader"] |= {
@@ -44,7 +44,8 @@ def test_the_claim_counts_what_was_measured(results):
         "tuned_images_s": [5e4] * 3,
     }
     assert front_page.claim(results).endswith(
-        "The short answer is faster with 1 of 2. The tuned pipeline is faster with 1 of 2."
+        "the short answer is faster than it with 1 of 2; "
+        "the tuned pipeline is faster than it with 1 of 2."
     )
 
 
@@ -95,6 +96,23 @@ def test_the_newest_machine_is_shown_and_a_gpu_before_others(results, tmp_path):
     assert front_page.newest(tmp_path)["processor"] == "a"
     store("c", "NVIDIA H200", "2026-10-01")
     assert front_page.newest(tmp_path)["processor"] == "c"
+
+
+USES_IT = """
+import torch
+
+images = torch.arange(100.0)
+dataset = torch.utils.data.TensorDataset(images, images.int() % 10)
+stream = batches(dataset, 25, start=3)
+last, *epoch = [next(stream) for _ in range(5)]
+assert sorted(float(x) for batch in epoch for x in batch[0]) == sorted(images.tolist())
+assert all((batch[0] % 10 == batch[1]).all() for batch in [last, *epoch])
+"""
+
+
+def test_what_the_front_page_offers_to_copy_runs_as_it_is(python, tmp_path):
+    done = python("-W", "ignore", "-c", front_page.code() + USES_IT, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_front_pages_say_alike_on_what_nothing_has_run(monkeypatch):

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tools import execute, lessons, nbval_cells
+from tools import lessons, nbval_cells
 
 
 def collected(session, name):
@@ -22,7 +22,7 @@ def measured(text: str) -> set[int]:
     """The positions in the text that a mask covers."""
     return {
         position
-        for pattern, _ in execute.sanitize_patterns()
+        for pattern, _ in lessons.masks()
         for match in re.finditer(pattern, text)
         for position in range(*match.span())
     }

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools import execute, lessons
+from tools import lessons
 
 LIBRARIES = (
     "jax torch torchvision numpy tensorflow tensorflow_datasets grain orbax datasets pyarrow"
@@ -87,7 +87,7 @@ SAMPLES = {
         ["Writing 2 files", "Overwriting data/x.json", "Writing a.py failed", "Wrote 1 line"],
     ),
 }
-RULES = execute.sanitize_patterns()
+RULES = lessons.masks()
 
 
 def sanitize(text, rules):

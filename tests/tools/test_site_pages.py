@@ -99,7 +99,7 @@ def test_a_lesson_says_where_it_passed_and_whether_it_changed_since(recorded):
     assert "Python 3.13: 5 cells in 1 minutes, with jax 0.10.2." in page
 
 
-def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
+def test_the_site_says_what_holds_in_colab(monkeypatch, tmp_path):
     run = {}
     for name in lessons.in_order():
         run |= figures(name, passed=30, differ={})
@@ -112,11 +112,13 @@ def test_the_front_page_says_what_holds_in_colab(monkeypatch, tmp_path):
         return site_pages.colab("notebooks")
 
     count = len(run)
+    assert said() and site_pages.in_colab().startswith("All lessons ran with")
     assert said().endswith(f"without a GPU, {count} of {count} lessons hold whole.")
     assert "published on 2026-08-19 (Python 3.13, JAX 0.7.2)" in said()
     run["grain"]["differ"] = {"import grain": "ValueError"}
     del run["many_devices"]
     run["dlpack_zero_copy"]["digest"] = "of another notebook"
+    assert said() and site_pages.in_colab().startswith(f"{count - 2} of {count} lessons ran with")
     assert said().endswith(
         f"{count - 3} of {count - 2} lessons hold whole. "
         "What differs: 1 of 31 cells of [](notebooks/grain.ipynb). "
@@ -185,6 +187,24 @@ def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(
     assert prompts([solution, plain]) == ["Show the solution", None]
     assert solution.metadata.mystnb["code_prompt_hide"] == "Hide the solution"
     assert solution.source == "print(2)"
+
+
+def test_cells_that_are_folded_one_below_the_other_are_one_fold(shown):
+    imports = tagged("import jax\n\nx = jax.ones(1)", "setup")
+    model = tagged("def model():\n    pass", "hide-input", "copy")
+    says = tagged("def f():\n    pass\n\n\nprint(1)", "hide-input", outputs=printed("1"))
+    proof = tagged("# @title Proof: it is 1\nassert 1", "proof")
+    notebook = nbformat.v4.new_notebook(
+        cells=shown(imports, model, tagged("model()"), model, says, proof, proof)
+    )
+    site_pages.fold_together(notebook, "tiny")
+    first, one, two, last, called, alone, *others = notebook.cells
+    assert first.source == (
+        '<details class="needed"><summary>Show imports and data, model</summary>'
+    )
+    assert last.source == "</details>" and called.source == "model()"
+    assert [cell.metadata.tags for cell in (one, two)] == [["setup"], ["copy"]]
+    assert "hide-input" in alone.metadata.tags and len(others) == 3  # each is a fold of its own
 
 
 @pytest.mark.parametrize(
