@@ -58,6 +58,7 @@ QUERIES = {
     "LeRobot": "video_and_episodes_in_depth.html#read-a-lerobot-dataset",
     "robot episodes": "video_and_episodes.html#train-on-windows-of-episodes",
     "torchcodec": "video_and_episodes_in_depth.html#decode-with-torchcodec-where-it-loads",
+    "replay buffer": "choose_a_loader_in_depth.html#find-every-way",
     "exit code 137": "memory_that_grows.html#was-it-the-kernel-and-where-is-the-limit",
 }
 
