@@ -14,17 +14,17 @@ KINDS = {  # what is drawn, by its key in the lesson; how; and what is said of i
     "first": (
         "first version",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
-        "what people write first is slower than the training step of a small model with {}",
+        "what people write first is slower than the training step of a small model",
     ),
     "short": (
         "short answer",
         '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>',
-        "the short answer is faster than it with {}",
+        "the short answer is faster than it",
     ),
     "images/s": (
         "tuned",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="currentColor" stroke="none"/>',
-        "the tuned pipeline is faster than it with {}",
+        "the tuned pipeline is faster than it",
     ),
 }
 LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phone's column
@@ -61,14 +61,16 @@ def claim(results: dict) -> str:
     """What the picture shows, in a sentence that follows from the numbers."""
     found, limit = speeds(results), step(results)
 
-    said = []
+    said = {}
     for kind, (*_, sentence) in KINDS.items():
         if values := [kinds[kind] for kinds in found.values() if kind in kinds]:
             slower = kind == "first"
             count = sum((value < limit) == slower for value in values)
             of_all = f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
-            said.append(sentence.format(of_all))
-    return f"Measured: {'; '.join(said)}."
+            said[sentence] = of_all
+    if len({*said.values()}) == 1:
+        return f"Measured with {of_all}: {'; '.join(said)}."
+    return f"Measured: {'; '.join(f'{what}, with {of_all}' for what, of_all in said.items())}."
 
 
 def picture(results: dict) -> str:

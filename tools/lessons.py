@@ -302,12 +302,12 @@ def masked(output: NotebookNode) -> dict:
             text = re.sub(pattern, replacement, text) if isinstance(text, str) else text
         return text
 
-    data = {kind: mask(text) for kind, text in output.get("data", {}).items()}
+    data = output.get("data", {})
     return {
         "type": output.output_type,
         "name": output.get("name"),
         "text": mask(output.get("text")),
-        "data": {kind: text for kind, text in data.items() if kind not in UNCOMPARED},
+        "data": {kind: mask(text) for kind, text in data.items() if kind not in UNCOMPARED},
         "pictures": sorted(UNCOMPARED & data.keys()),
     }
 

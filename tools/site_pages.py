@@ -143,12 +143,18 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     options = (Path(app.outdir) / OPTIONS).read_text()
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text().replace(DEPTH_FOLD, NAMED_FOLD)
-        if app.tags.has("published") and f"{check.PLACEHOLDER}/" in text:
-            raise ExtensionError(
-                f"{page.relative_to(app.outdir)} has the placeholder {check.PLACEHOLDER} in an "
-                "address: write the owner in its place, as CONTRIBUTING.md says."
-            )
+        if app.tags.has("published"):
+            refuse_placeholder(text, page.name)
         page.write_text(paint_first(text, options))
+
+
+def refuse_placeholder(text: str, page: str) -> None:
+    """Raises ExtensionError, which ends the build, where a link of the page would lead nowhere."""
+    if f"{check.PLACEHOLDER}/" in text:
+        raise ExtensionError(
+            f"{page} has the placeholder {check.PLACEHOLDER} in an address: write the owner in its "
+            "place, as CONTRIBUTING.md says."
+        )
 
 
 def paint_first(text: str, options: str) -> str:

@@ -35,17 +35,17 @@ def drawn(results):
 
 def test_the_claim_counts_what_was_measured(results):
     assert front_page.claim(results) == (
-        "Measured: what people write first is slower than the training step of a small model with "
-        "1 of 2; the tuned pipeline is faster than it with all 2 loaders."
+        "Measured: what people write first is slower than the training step of a small model, with "
+        "1 of 2; the tuned pipeline is faster than it, with all 2 loaders."
     )
     results["lessons"]["grain"] |= {"short_images_s": [6e4]}
     results["lessons"]["pytorch_dataloader"] |= {
         "short_images_s": [5e4],
         "tuned_images_s": [5e4] * 3,
     }
+    assert front_page.claim(results).startswith("Measured with 1 of 2: what people write first ")
     assert front_page.claim(results).endswith(
-        "the short answer is faster than it with 1 of 2; "
-        "the tuned pipeline is faster than it with 1 of 2."
+        "; the short answer is faster than it; the tuned pipeline is faster than it."
     )
 
 

@@ -5,6 +5,7 @@ import re
 
 import nbformat
 import pytest
+from sphinx.errors import ExtensionError
 
 from tools import lessons, record, search, site_pages
 
@@ -187,6 +188,12 @@ def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(
     assert prompts([solution, plain]) == ["Show the solution", None]
     assert solution.metadata.mystnb["code_prompt_hide"] == "Hide the solution"
     assert solution.source == "print(2)"
+
+
+def test_no_placeholder_is_published():
+    site_pages.refuse_placeholder("https://github.com/somebody/feed-jax YOUR_ACCOUNT", "a.html")
+    with pytest.raises(ExtensionError, match=r"a\.html has the placeholder YOUR_ACCOUNT"):
+        site_pages.refuse_placeholder("https://github.com/YOUR_ACCOUNT/feed-jax", "a.html")
 
 
 def test_cells_that_are_folded_one_below_the_other_are_one_fold(shown):
