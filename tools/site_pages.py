@@ -19,7 +19,7 @@ from mdit_py_plugins.anchors.index import slugify as slug  # as GitHub and MyST 
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell as markdown_cell
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.errors import ConfigError
 
 from tools import (
     as_text,
@@ -149,9 +149,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def refuse_placeholder(text: str, page: str) -> None:
-    """Raises ExtensionError, which ends the build, where a link of the page would lead nowhere."""
+    """Raises ConfigError, which ends the build, where a link of the page would lead nowhere."""
     if f"{check.PLACEHOLDER}/" in text:
-        raise ExtensionError(
+        raise ConfigError(
             f"{page} has the placeholder {check.PLACEHOLDER} in an address: write the owner in its "
             "place, as CONTRIBUTING.md says."
         )

@@ -5,7 +5,7 @@ import re
 
 import nbformat
 import pytest
-from sphinx.errors import ExtensionError
+from sphinx.errors import ConfigError
 
 from tools import lessons, record, search, site_pages
 
@@ -192,7 +192,7 @@ def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(
 
 def test_no_placeholder_is_published():
     site_pages.refuse_placeholder("https://github.com/somebody/feed-jax YOUR_ACCOUNT", "a.html")
-    with pytest.raises(ExtensionError, match=r"a\.html has the placeholder YOUR_ACCOUNT"):
+    with pytest.raises(ConfigError, match=r"a\.html has the placeholder YOUR_ACCOUNT"):
         site_pages.refuse_placeholder("https://github.com/YOUR_ACCOUNT/feed-jax", "a.html")
 
 
