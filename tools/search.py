@@ -10,6 +10,7 @@ from pathlib import Path
 from tools import lessons
 
 SEARCH = {
+    # A heading is found by most of the words, of which it has one, and its page the others.
     """      if (
         title.toLowerCase().trim().includes(queryLower)
         && queryLower.length >= title.length / 2
@@ -19,48 +20,105 @@ SEARCH = {
       if (words.some((word) => title.toLowerCase().includes(word))) {
         for (const [file, id] of foundTitles) {
           const place = `${titles[file]} ${title}`.toLowerCase();
-          if (!words.every((word) => place.includes(word))) continue;
+          const known = words.filter((word) => place.includes(word)).length / words.length;
+          if (known < MOST) continue;
 """,
     """          const score = Math.round(
             (Scorer.title * queryLower.length) / title.length,
           );
 """: """          const share = Math.min(1, queryLower.length / title.length);
-          const score = Scorer.title + Math.round(Scorer.title * share);
+          const whole = Scorer.title + Math.round(Scorer.title * share);
+          const score = known === 1 ? whole : Scorer.partialTitle * known;
 """,
-    "titles[file] === title ? 1 : 0": "titles[file] === title ? Scorer.title : 0",
-    # What a reader calls otherwise than the section that answers it: WORDS.
+    "titles[file] === title ? 1 : 0": "known === 1 && titles[file] === title ? Scorer.title : 0",
+    # What a reader calls otherwise than the section that answers it: WORDS. The more of the query
+    # they are, the higher it stands.
     "    // search for explicit entries in index directives\n": """\
-    const typed = queryLower.split(/\\s+/);
+    const stemmer = new Stemmer();
+    const stems = (words) => words.split(/\\s+/).map((word) => stemmer.stemWord(word));
+    const typed = stems(queryLower);
     for (const [said, page, id] of WORDS) {
-      const named = said.some(
-        (words) =>
-          words.length > queryLower.length / 2
-          && words.split(" ").every((word) => typed.includes(word)),
-      );
-      if (!named) continue;
+      const named = said.map(stems).filter((words) => words.every((word) => typed.includes(word)));
+      if (!named.length) continue;
+      const share = Math.max(...named.map((words) => words.length)) / typed.length;
       const file = docNames.indexOf(page);
       const [heading] = Object.entries(allTitles).find(([, found]) =>
         found.some(([where, place]) => where === file && place === id),
       ) ?? [null];
-      const [score, name] = [4 * Scorer.title, filenames[file]];
+      const score = (share > 0.5 ? 4 : 1 + 3 * share) * Scorer.title;
       const title = heading ? `${titles[file]} > ${heading}` : titles[file];
       const kind = SearchResultKind.title;
-      normalResults.push([page, title, `#${id}`, null, score, name, kind]);
+      normalResults.push([page, title, `#${id}`, null, score, filenames[file], kind]);
     }
 
     // search for explicit entries in index directives
 """,
-    # What was found is shown from the article, by the words that were typed, of the first ten.
+    # A page is found by most of the words too, below those that have all.
+    """      if (
+        wordList.length !== searchTerms.size
+        && wordList.length !== filteredTermCount
+      )
+        continue;
+""": """      const known = wordList.length / Math.max(searchTerms.size, 1);
+      const all = known === 1 || wordList.length === filteredTermCount;
+      if (!all && known < MOST) continue;
+""",
+    "const score = Math.max(...wordList.map((w) => scoreMap.get(file).get(w)));": (
+        "const most = Math.max(...wordList.map((w) => scoreMap.get(file).get(w)));\n"
+        "      const score = all ? most : (most * known) / 4;"
+    ),
+    # A letter is no word: "can't" is not found by each t.
+    "queryTerm.match(/^\\d+$/)) return;": "queryTerm.match(/^\\d+$|^.$/u)) return;",
+    # What was found is shown from the article, by the words that were typed, of the first ten: from
+    # its text, if the words are there, and else from its code. The link leads to that section.
+    "  htmlToText: (htmlString, anchor) => {\n": """\
+  proseOf: (html, anchor) => Search.htmlToText(html, anchor, ["pre", "table"]),
+
+  sectionOf: (html, words) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const known = (section) => {
+      const own = [...section.children].filter((part) => part.tagName !== "SECTION");
+      const text = own.map((part) => part.textContent).join(" ").toLowerCase();
+      return words.filter((word) => text.includes(word)).length;
+    };
+    const sections = [...page.querySelectorAll("article.bd-article section[id]")];
+    const most = Math.max(1, ...sections.map(known));
+    const found = sections.find((section) => known(section) === most);
+    const heading = found?.querySelector(":is(h2, h3)")?.firstChild?.textContent;
+    return found && found.parentElement.tagName === "SECTION" ? [found.id, heading] : null;
+  },
+
+  htmlToText: (htmlString, anchor, without = []) => {
+""",
     "htmlElement.querySelector('[role=\"main\"]')": (
         'htmlElement.querySelector("article.bd-article")'
     ),
     "if (anchorContent) return anchorContent.textContent;": (
         'if (anchorContent) return anchorContent.closest("section, article").textContent;'
     ),
-    '".headerlink", "script"': '".headerlink", ".also", ".ways-out", "script"',
-    "makeSearchSummary(data, searchTerms, anchor)": (
-        "makeSearchSummary(data, [...searchTerms, ...highlightTerms], anchor)"
+    '[".headerlink", "script", "style"]': (
+        '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", ...without]'
     ),
+    "    const text = Search.htmlToText(htmlText, anchor);\n": """\
+    const prose = Search.proseOf(htmlText, anchor);
+    const inProse = [...keywords].some((word) => prose.toLowerCase().includes(word));
+    const text = inProse ? prose : Search.htmlToText(htmlText, anchor);
+""",
+    """        if (data)
+          listItem.appendChild(
+            Search.makeSearchSummary(data, searchTerms, anchor),
+          );
+""": """        if (data) {
+          const words = [...searchTerms, ...highlightTerms];
+          const place = anchor ? null : Search.sectionOf(data, words);
+          if (place) {
+            linkEl.setAttribute("href", `${linkUrl}#${place[0]}`);
+            linkEl.append(` > ${place[1]}`);
+          }
+          const where = place ? `#${CSS.escape(place[0])}` : anchor;
+          listItem.appendChild(Search.makeSearchSummary(data, words, where));
+        }
+""",
     "else if (showSearchSummary)": (
         "else if (showSearchSummary && Search.output.children.length < 10)"
     ),
@@ -71,6 +129,7 @@ SEARCH = {
         for side, of in {"left": "a", "right": "b"}.items()
     },
 }
+MOST = 0.6  # of the words that were typed: of two both, of three two
 
 
 def mend(site: Path) -> None:
@@ -89,7 +148,7 @@ def users_words(site: Path) -> str:
     for _, page, anchor in places:
         if f'id="{anchor}"' not in (site / f"{page}.html").read_text():
             raise lessons.Problem(f"pages/search.toml names {page}#{anchor}, which is not there.")
-    return f"const WORDS = {json.dumps(places)};"
+    return f"const MOST = {MOST}, WORDS = {json.dumps(places)};"
 
 
 def find_places(script: str) -> str:

@@ -19,7 +19,7 @@ QUERIES = {
     "Can't pickle": "workers_beside_jax_in_depth.html#keep-notebook-classes-out-of-workers",
     "UnparsedFlagAccessError": "grain_in_depth.html#mark-the-flags-as-parsed",
     "num_proc": "huggingface_datasets_in_depth.html#map-with-num_proc-hangs-beside-jax",
-    "num_proc hangs": "huggingface_datasets_in_depth.html#map-with-num_proc-hangs-beside-jax",
+    "num_proc hangs": "huggingface_datasets_in_depth.html#map-with-num-proc-hangs-beside-jax",
     "iterator state": "grain_in_depth.html#save-the-iterator-with-orbax",
     "set_format": "huggingface_datasets.html#the-short-answer",
     "prefetch": "feed_the_device.html#stay-ahead-and-ask-late",
@@ -29,7 +29,16 @@ QUERIES = {
     "gradient accumulation": "start_here_in_depth.html#how-do-i-train-with-a-batch-larger",
     "Keras": "start_here_in_depth.html#can-i-use-keras-on-jax",
     "DALI": "decode_photographs_in_depth.html#decode-on-the-gpu",
-    "Grain slow": "grain.html#the-short-answer",
+    "Grain slow": "grain_in_depth.html#know-when-a-faster-loader-buys-nothing",
+    "grain slower than tf.data": "grain_in_depth.html#know-when-a-faster-loader-buys-nothing",
+    "grain random augmentation": "grain_in_depth.html#make-random-transforms-follow-from-the-seed",
+    "grain random_map seed": "grain_in_depth.html#make-random-transforms-follow-from-the-seed",
+    "grain workers gpu memory": "grain_in_depth.html#keep-workers-off-the-gpu-and-end-them",
+    "flax prefetch_to_device": "feed_the_device.html#stay-ahead-and-ask-late",
+    "jit recompile epoch": "_in_depth.html#lose-nothing-in-evaluation-pad-the-last-batch",
+    "recompile last batch": "_in_depth.html#lose-nothing-in-evaluation-pad-the-last-batch",
+    "torch jax cudnn": "install.html#read-the-message",
+    "can't pickle notebook": "beside_jax_in_depth.html#keep-notebook-classes-out-of-workers",
     "SharedMemoryArray": "grain_in_depth.html#decode-in-threads-and-batch-before-the-workers",
     "Grain workers GPU": "grain_in_depth.html#keep-workers-off-the-gpu-and-end-them",
     "random_map": "grain_in_depth.html#make-random-transforms-follow-from-the-seed",
@@ -84,7 +93,29 @@ def test_what_readers_type_leads_to_the_answer(found):
         places = found(words)
         if not any(place in link for link in places[:FIRST]):
             missed[words] = places[:FIRST]
-    assert not missed
+    assert not missed, "\n".join(f"{words}: {places}" for words, places in missed.items())
+
+
+def test_a_page_is_opened_where_the_words_stand(open_page):
+    """Which is said in the excerpt, of the text and not of the code beside it."""
+    tab = open_page("search.html?q=nvjpeg")
+    first = tab.locator("#search-results li").first
+    first.locator("p.context").wait_for()
+    [page, place] = first.locator("a").get_attribute("href").split("#")
+    tab.goto(tab.url.partition("search.html")[0] + f"{page}#{place}")
+    assert "nvjpeg" in tab.locator(f"[id='{place}']").inner_text().lower()
+
+
+def test_on_a_phone_the_icon_covers_no_letter_and_no_excerpt_is_cut(open_page):
+    tab = open_page("search.html?q=gradient+accumulation", "phone")
+    tab.locator("#search-results p.context").first.wait_for()
+    field = tab.locator(".bd-search-container input[type=search]")
+    starts = field.evaluate("e => parseFloat(getComputedStyle(e).paddingLeft)")
+    icon = tab.locator(".bd-search-container form i").first.bounding_box()
+    assert field.bounding_box()["x"] + starts >= icon["x"] + icon["width"]
+    cut = "all => all.filter(e => e.getBoundingClientRect().right > innerWidth).length"
+    assert not tab.locator("#search-results *").evaluate_all(cut)
+    assert not tab.locator("#search-results .highlighted", has_text=re.compile("^.$")).count()
 
 
 def test_a_query_of_other_words_is_not_answered_by_one_of_them(found):
