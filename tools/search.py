@@ -27,7 +27,7 @@ SEARCH = {
             (Scorer.title * queryLower.length) / title.length,
           );
 """: """          const share = Math.min(1, queryLower.length / title.length);
-          const whole = Scorer.title + Math.round(Scorer.title * share);
+          const whole = 2 * Scorer.title + Math.round(Scorer.title * share);
           const score = known === 1 ? whole : Scorer.partialTitle * known;
 """,
     "titles[file] === title ? 1 : 0": "known === 1 && titles[file] === title ? Scorer.title : 0",
@@ -72,7 +72,7 @@ SEARCH = {
     # What was found is shown from the article, by the words that were typed, of the first ten: from
     # its text, if the words are there, and else from its code. The link leads to that section.
     "  htmlToText: (htmlString, anchor) => {\n": """\
-  proseOf: (html, anchor) => Search.htmlToText(html, anchor, ["pre", "table"]),
+  proseOf: (html, anchor) => Search.htmlToText(html, anchor, ["pre"]),
 
   sectionOf: (html, words) => {
     const page = new DOMParser().parseFromString(html, "text/html");
