@@ -72,8 +72,6 @@ SEARCH = {
     # What was found is shown from the article, by the words that were typed, of the first ten: from
     # its text, if the words are there, and else from its code. The link leads to that section.
     "  htmlToText: (htmlString, anchor) => {\n": """\
-  proseOf: (html, anchor) => Search.htmlToText(html, anchor, ["pre"]),
-
   sectionOf: (html, words) => {
     const page = new DOMParser().parseFromString(html, "text/html");
     const known = (section) => {
@@ -100,7 +98,7 @@ SEARCH = {
         '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", ...without]'
     ),
     "    const text = Search.htmlToText(htmlText, anchor);\n": """\
-    const prose = Search.proseOf(htmlText, anchor);
+    const prose = Search.htmlToText(htmlText, anchor, ["pre"]);
     const inProse = [...keywords].some((word) => prose.toLowerCase().includes(word));
     const text = inProse ? prose : Search.htmlToText(htmlText, anchor);
 """,

@@ -440,10 +440,9 @@ def folded_block(block: str) -> str:
 
 def in_colab() -> str:
     """Whether the lessons run with the versions that Colab has, in a sentence."""
-    record, names = json.loads(COLAB.read_text()), lessons.in_order()
-    digests = {name: figures["digest"] for name, figures in record["lessons"].items()}
-    ran = [n for n in names if digests.get(n) == lessons.digest(lessons.read_notebook(n))]
-    how_many = "All" if len(ran) == len(names) else f"{len(ran)} of {len(names)}"
+    record, found = colab_record()
+    count = sum(figures is not None for figures in found.values())
+    how_many = "All" if count == len(found) else f"{count} of {len(found)}"
     return (
         f"{how_many} lessons ran with the versions that Colab published on {record['published']}; "
         "[What is checked](pages/checked.md) names what differs there."
@@ -452,12 +451,11 @@ def in_colab() -> str:
 
 def colab(notebooks: str) -> str:
     """Which lessons hold with the versions that Colab has. `notebooks`: the way to their pages."""
-    record = json.loads(COLAB.read_text())
+    record, found = colab_record()
     whole, parts, not_run = [], [], []
-    for name in lessons.in_order():
-        figures = record["lessons"].get(name, {})
+    for name, figures in found.items():
         link = f"[]({notebooks}/{name}.ipynb)"
-        if figures.get("digest") != lessons.digest(lessons.read_notebook(name)):
+        if figures is None:
             not_run.append(link)
         elif differ := len(figures["differ"]):
             parts.append(f"{differ} of {differ + figures['passed']} cells of {link}")
@@ -474,3 +472,13 @@ def colab(notebooks: str) -> str:
     if not_run:
         said += f" Not run there in their present form: {', '.join(not_run)}."
     return said
+
+
+def colab_record() -> tuple[dict, dict[str, dict | None]]:
+    """The record, and what it says of each lesson: None where it is not of the present form."""
+    record, found = json.loads(COLAB.read_text()), {}
+    for name in lessons.in_order():
+        figures = record["lessons"].get(name, {})
+        present = figures.get("digest") == lessons.digest(lessons.read_notebook(name))
+        found[name] = figures if present else None
+    return record, found
