@@ -82,8 +82,10 @@ SEARCH = {
     const sections = [...page.querySelectorAll("article.bd-article section[id]")];
     const most = Math.max(1, ...sections.map(known));
     const found = sections.find((section) => known(section) === most);
-    const heading = found?.querySelector(":is(h2, h3)")?.firstChild?.textContent;
-    return found && found.parentElement.tagName === "SECTION" ? [found.id, heading] : null;
+    if (found?.parentElement.tagName !== "SECTION") return null;
+    const heading = found.querySelector(":is(h2, h3)");
+    heading.querySelector(".headerlink")?.remove();
+    return [found.id, heading.textContent];
   },
 
   htmlToText: (htmlString, anchor, without = []) => {
@@ -91,12 +93,25 @@ SEARCH = {
     "htmlElement.querySelector('[role=\"main\"]')": (
         'htmlElement.querySelector("article.bd-article")'
     ),
+    "    if (anchor) {\n": """\
+    htmlElement.querySelectorAll("p, li, td, th, dt, dd").forEach((el) => el.append(" "));
+    if (anchor) {
+""",
     "if (anchorContent) return anchorContent.textContent;": (
         'if (anchorContent) return anchorContent.closest("section, article").textContent;'
     ),
     '[".headerlink", "script", "style"]': (
-        '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", ...without]'
+        '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", "h1, h2, h3", ...without]'
     ),
+    # An excerpt is of whole words.
+    """    summary.textContent =
+      top + text.substr(startWithContext, 240).trim() + tail;
+""": """\
+    let said = text.substr(startWithContext, 240);
+    if (top) said = said.replace(/^\\S*\\s/, "");
+    if (tail) said = said.replace(/\\s\\S*$/, "");
+    summary.textContent = top + said.trim() + tail;
+""",
     "    const text = Search.htmlToText(htmlText, anchor);\n": """\
     const prose = Search.htmlToText(htmlText, anchor, ["pre"]);
     const inProse = [...keywords].some((word) => prose.toLowerCase().includes(word));
@@ -113,6 +128,11 @@ SEARCH = {
             linkEl.setAttribute("href", `${linkUrl}#${place[0]}`);
             linkEl.append(` > ${place[1]}`);
           }
+          const address = linkEl.getAttribute("href");
+          const same = [...Search.output.querySelectorAll("li > a")].filter(
+            (link) => link.getAttribute("href") === address,
+          );
+          same.slice(1).forEach((link) => link.parentElement.remove());
           const where = place ? `#${CSS.escape(place[0])}` : anchor;
           listItem.appendChild(Search.makeSearchSummary(data, words, where));
         }
@@ -144,7 +164,7 @@ def users_words(site: Path) -> str:
     found = tomllib.loads((lessons.ROOT / "pages/search.toml").read_text())
     places = [(words, *place.split("#")) for place, words in found.items()]
     for _, page, anchor in places:
-        if f'id="{anchor}"' not in (site / f"{page}.html").read_text():
+        if f'<section id="{anchor}"' not in (site / f"{page}.html").read_text():
             raise lessons.Problem(f"pages/search.toml names {page}#{anchor}, which is not there.")
     return f"const MOST = {MOST}, WORDS = {json.dumps(places)};"
 

@@ -18,8 +18,11 @@ QUERIES = {
     "CUDA": "install.html#which-line-to-type",
     "Can't pickle": "workers_beside_jax_in_depth.html#keep-notebook-classes-out-of-workers",
     "UnparsedFlagAccessError": "grain_in_depth.html#mark-the-flags-as-parsed",
-    "num_proc": "huggingface_datasets_in_depth.html#map-with-num_proc-hangs-beside-jax",
+    "num_proc": "huggingface_datasets_in_depth.html#map-with-num-proc-hangs-beside-jax",
     "num_proc hangs": "huggingface_datasets_in_depth.html#map-with-num-proc-hangs-beside-jax",
+    "grain epochs": "grain_in_depth.html#prefer-the-dataset-api-to-dataloader",
+    "grain num_epochs": "grain_in_depth.html#prefer-the-dataset-api-to-dataloader",
+    "shared memory grain": "grain_in_depth.html#decode-in-threads-and-batch-before-the-workers",
     "iterator state": "grain_in_depth.html#save-the-iterator-with-orbax",
     "set_format": "huggingface_datasets.html#the-short-answer",
     "prefetch": "feed_the_device.html#stay-ahead-and-ask-late",
@@ -38,6 +41,7 @@ QUERIES = {
     "jit recompile epoch": "_in_depth.html#lose-nothing-in-evaluation-pad-the-last-batch",
     "recompile last batch": "_in_depth.html#lose-nothing-in-evaluation-pad-the-last-batch",
     "torch jax cudnn": "install.html#read-the-message",
+    "cudnn conflict": "install.html#put-jax-pytorch-and-tensorflow-into-one-environment",
     "can't pickle notebook": "beside_jax_in_depth.html#keep-notebook-classes-out-of-workers",
     "SharedMemoryArray": "grain_in_depth.html#decode-in-threads-and-batch-before-the-workers",
     "Grain workers GPU": "grain_in_depth.html#keep-workers-off-the-gpu-and-end-them",
@@ -88,12 +92,15 @@ def found(browser, address):
 
 
 def test_what_readers_type_leads_to_the_answer(found):
-    missed = {}
+    missed, twice = {}, {}
     for words, place in QUERIES.items():
         places = found(words)
         if not any(place in link for link in places[:FIRST]):
             missed[words] = places[:FIRST]
+        if len({*places}) < len(places):
+            twice[words] = places
     assert not missed, "\n".join(f"{words}: {places}" for words, places in missed.items())
+    assert not twice, twice
 
 
 def test_a_page_is_opened_where_the_words_stand(open_page):
@@ -104,6 +111,24 @@ def test_a_page_is_opened_where_the_words_stand(open_page):
     [page, place] = first.locator("a").get_attribute("href").split("#")
     tab.goto(tab.url.partition("search.html")[0] + f"{page}#{place}")
     assert "nvjpeg" in tab.locator(f"[id='{place}']").inner_text().lower()
+
+
+def test_a_section_is_named_whole_and_cited_in_whole_words(open_page):
+    """Also a heading with code in it, and a row of a table."""
+    tab = open_page("search.html?q=straddles")
+    results = tab.locator("#search-results li", has=tab.locator("p.context"))
+    results.nth(1).wait_for()
+    found = {}
+    for result in results.all():
+        link = result.locator("a")
+        address = urljoin(tab.url, link.get_attribute("href"))
+        found[link.inner_text()] = address, result.locator("p.context").inner_text()
+    assert any(title.endswith(" > Leave examples out with filter") for title in found)
+    assert any(title.startswith("Troubleshooting > ") for title in found)
+    for address, said in found.values():
+        tab.goto(address)
+        page = set(tab.locator("article.bd-article").inner_text().split())
+        assert len(said.split()) > 20 and {*said.replace("...", " ").split()} <= page
 
 
 def test_on_a_phone_the_icon_covers_no_letter_and_no_excerpt_is_cut(open_page):
