@@ -101,7 +101,8 @@ SEARCH = {
         'if (anchorContent) return anchorContent.closest("section, article").textContent;'
     ),
     '[".headerlink", "script", "style"]': (
-        '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", "h1, h2, h3", ...without]'
+        '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", "h1, h2, h3",'
+        " ...without]"
     ),
     # An excerpt is of whole words.
     """    summary.textContent =
