@@ -13,6 +13,7 @@ import pytest
 from tools import cuda_wheels, lessons
 
 PAGE = (lessons.ROOT / "pages/install.md").read_text()
+PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 LIBRARIES = {"jax": "jax.devices()", "torch": "torch.ones(2)", "tensorflow": "tensorflow.zeros(2)"}
 
 
@@ -65,7 +66,7 @@ def write_distribution(folder: Path, name: str, *files: str) -> None:
 
 
 def test_the_program_names_a_library_that_two_packages_have_written(tmp_path):
-    [program] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    program = PROGRAMS[0]
     shared = "nvidia/tried/lib/libtried.so.9"
     write_distribution(tmp_path, "cudnn-cu12", shared, "one/alone.so")
     write_distribution(tmp_path, "cudnn-cu13", shared, "two/alone.so")
@@ -73,6 +74,12 @@ def test_the_program_names_a_library_that_two_packages_have_written(tmp_path):
     said = run(program, env={"PYTHONPATH": str(tmp_path)}).stdout.splitlines()
     assert f"{shared} is of cudnn-cu12 cudnn-cu13" in said
     assert not any("alone" in line for line in said)
+
+
+def test_this_jax_takes_a_step_alike_wherever_its_weights_lie():
+    """JAX 0.7.2, 0.8.0 and 0.8.1 fail this on a CPU with AVX-512."""
+    said = run(PROGRAMS[1])
+    assert said.stdout == "0 of 60 steps differ from the first, by up to 0.0\n", said.stderr
 
 
 def test_the_lock_has_one_version_that_jax_and_pytorch_share():
