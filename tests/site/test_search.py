@@ -78,12 +78,16 @@ QUERIES = {
 
 @pytest.fixture
 def found(browser, address):
-    """The addresses that a search finds, in their order, once all are there."""
+    """The addresses that a search finds, in their order, once the excerpts have come.
+
+    With its excerpt a section gets its final address, and goes if that stands in the list already.
+    """
     tab = browser.new_page()
 
     def search(words: str) -> list[str]:
         tab.goto(urljoin(address, f"search.html?q={quote_plus(words)}"))
         tab.locator("p.search-summary", has_text=re.compile("finished|did not match")).wait_for()
+        tab.wait_for_load_state("networkidle")
         links = tab.locator("#search-results li > a")
         return links.evaluate_all("all => all.map(link => link.getAttribute('href'))")
 
