@@ -202,6 +202,35 @@ def check_streams_across_epochs(names) -> None:
     refusal("too large", lambda: next(names["stream_batches"](uneven(), 200)))
 
 
+def check_held_out(names) -> None:
+    """Rows held out by a filter are none of the others, in their types; `take` is refused."""
+    kinds = Features(
+        row=Value("int32"), label=ClassLabel(num_classes=3), image=Array2D((2, 2), "uint8")
+    )
+    numbers = np.arange(90)
+    columns = {"row": numbers, "label": numbers % 3, "image": np.full((90, 2, 2), 7)}
+    columns["image"] += numbers[:, None, None]
+    rows = Dataset.from_dict(columns, kinds).to_iterable_dataset(num_shards=4)
+    for chosen in (rows.skip(20), rows.take(20), rows.skip(20).map(lambda row: row)):
+        for make in (
+            lambda chosen=chosen: names["shuffled_stream"](chosen, 0, 0),
+            lambda chosen=chosen: next(names["stream_batches"](chosen, 8)),
+        ):
+            assert "filter" in refusal("take or skip", make)
+    one = Dataset.from_dict(columns, kinds).to_iterable_dataset().skip(20)
+    rest = rows.filter(lambda row: row["row"] >= 20)
+    renamed = rows.filter(lambda row: row["row"] >= 20).rename_column("image", "pixels")
+    for stream in (one, rest, renamed):
+        found = []
+        for table in names["shuffled_stream"](stream, 0, 0, 16).iter(8):
+            row, label, image = names["arrays_of"](table, stream.features)
+            assert (row.dtype, label.dtype, image.dtype) == (np.int32, np.int32, np.uint8)
+            assert np.array_equal(label, row % 3), "other labels"
+            assert (image == (row + 7)[:, None, None]).all(), "other images"
+            found += row.tolist()
+        assert sorted(found) == [*range(20, 90)] != found, "other rows"
+
+
 def check_steps_of_all(names) -> None:
     """The common number of steps is the smallest that a process has, in each epoch."""
     for epoch, processes in itertools.product((0, 1, 2), (1, 2, 3, 4)):
@@ -299,6 +328,8 @@ BROKEN = [
         "permutation(stream.num_shards) * 0\n    order = order[",
         "each row once",
     ),
+    ("check_held_out", "(Skip|Take)Examples", "no step", "goes through"),
+    ("check_held_out", 'blocks["features"] = stream.features', "pass", "features"),
     ("check_streams_across_epochs", "state != state | made", "False", "another seed"),
     ("check_streams_across_epochs", '"epoch": epoch + 1', '"epoch": epoch', "epochs have the same"),
     (

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from copied_cells import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
@@ -175,7 +176,9 @@ def check_files(names) -> None:
         own = folder / "own.npy"
         for wrong in ({"end": "<eos>"}, {"begin": "<bos>"}, {"lossy": "some"}):
             refusal(wrong, lambda w=wrong: tokenize(found, trained, own, **w))
-        for wrong in ("first", iter(["first"]), {"text": ["first"]}, (t for t in ["first"])):
+        table = {"text": ["first"]}
+        kinds = "first", table, pd.DataFrame(table), lambda: "first", lambda: table
+        for wrong in (*kinds, iter(["first"]), (t for t in ["first"])):
             message = refusal(wrong, lambda w=wrong: tokenize(w, trained, own))
             assert message.startswith("a list is needed, or a function, not a "), message
         for number, bad in enumerate([None, b"first", 7]):

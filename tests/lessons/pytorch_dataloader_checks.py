@@ -202,6 +202,8 @@ def check_photographs(names) -> None:
         file.write_bytes(damaged("bytes behind the end"))
         (hidden := Path(file.parent, ".ipynb_checkpoints", "photo.png")).parent.mkdir()
         hidden.write_bytes(file.read_bytes())
+        (deep := Path(hidden.parent, "deep", "photo.png")).parent.mkdir()
+        deep.write_bytes(file.read_bytes())
         refusal("one photograph", lambda: names["file_batches"](folder, 2, 8))
         for place in (folder, file.parent):
             (notes := Path(place, "notes.txt")).write_text("")

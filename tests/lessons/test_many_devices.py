@@ -236,13 +236,15 @@ for (name, grid), rows in itertools.product(grids.items(), (60, 128, 35)):
                     assert np.abs(shard.data - alone[shard.index]).max() < 1e-5
     seen.append((name, rows, processes))
     short = jax.tree.map(lambda a: a[1:], mine[0])
-    for wrong in (short, {"image": 3}):
+    wide = {"user": np.arange(rows // processes) + 2**40}
+    due = "are due"
+    for wrong, says in ((short, due), ({"image": 3}, due), (wide, "['user'] has numbers")):
         try:
             global_batch(wrong, rows, by_row)
         except ValueError as error:
-            assert "are due" in str(error)
+            assert says in str(error)
         else:
-            raise AssertionError("a part that is too short went through")
+            raise AssertionError(f"what {says} went through")
 by_row = jax.NamedSharding(jax.sharding.Mesh(devices, ("data",)), jax.P("data"))
 if own > 1:  # one process has a wrong row; and all have the same
     mine = np.arange(6) + 6 * jax.process_index()
