@@ -2,7 +2,7 @@
 
 With `--record` the run leaves a record in checked/, from which the site says what was checked.
 
-tools/nbval_cells.py runs the cells as `execute` does, and survives a kernel that dies.
+tools/run/nbval_cells.py runs the cells as `execute` does, and survives a kernel that dies.
 """
 
 from importlib import metadata
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from nbval.plugin import IPyNbCell
 
-from tools import lessons, nbval_cells, record
+from tools.lesson import lessons
+from tools.run import nbval_cells, record
 
 ROOT = Path(__file__).resolve().parent
 

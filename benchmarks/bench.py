@@ -34,8 +34,8 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import from_disk, parts, report
 from benchmarks import lesson as in_process
-from tools import lessons, machine
-from tools import results as stored
+from tools.lesson import lessons, machine
+from tools.lesson import results as stored
 
 PARTS = {part.lesson: key for key, part in stored.PARTS.items()}
 # Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.

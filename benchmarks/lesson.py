@@ -27,7 +27,7 @@ from nbformat import NotebookNode
 from benchmarks import contract
 from benchmarks.contract import Refused
 from offline import lay_out
-from tools import files, lessons, machine
+from tools.lesson import files, lessons, machine
 
 BATCH = 128
 BATCHES = 60_000 // BATCH

@@ -1,4 +1,4 @@
-"""One thing of a lesson, beside its reference: what `PARTS` in tools/results.py names.
+"""One thing of a lesson, beside its reference: what `PARTS` in tools/lesson/results.py names.
 
 The reference does the same reading, gathering or decoding in as many threads, and nothing else.
 """

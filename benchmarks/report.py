@@ -9,8 +9,8 @@ from statistics import median
 
 import tabulate
 
-from tools import measured
-from tools import results as stored
+from tools.lesson import measured
+from tools.lesson import results as stored
 
 # At least this share of the reference, as medians of the ratios of each repetition. That of a
 # loader from memory is in lessons.toml, that of a part in results.PARTS.

@@ -36,7 +36,7 @@ from typing import NamedTuple
 import filelock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.problem import Problem, told
+from offline.problem import Problem, told
 
 HERE = Path(__file__).resolve().parent
 MNIST = HERE / "mnist"

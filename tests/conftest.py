@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tools import lessons
+from tools.lesson import lessons
 
 TIMEOUT_S = 600  # what hangs is killed, and fails
 

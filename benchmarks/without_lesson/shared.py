@@ -1,6 +1,6 @@
 """The order, the list of photographs and the decoder of all loaders without a lesson.
 
-They are the lessons' own cells, so that the work is equal: tools/check.py holds the cells alike.
+They are the lessons' own cells, so that the work is equal: `check` holds the cells alike.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import numpy as np
 from obstore.store import S3Store
 
 from benchmarks import lesson
-from tools import lessons
+from tools.lesson import lessons
 
 LESSON = lesson.DECODER  # has the order and the decoder
 SHARED = ((LESSON, "shared-rows"), ("grain_in_depth", "shared-listing"))

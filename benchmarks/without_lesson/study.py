@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import bench, contract, report
 from benchmarks import lesson as in_process
 from offline import lay_out
-from tools import lessons, machine, measured
-from tools import results as stored
+from tools.lesson import lessons, machine, measured
+from tools.lesson import results as stored
 
 
 class Loader(NamedTuple):

@@ -16,7 +16,8 @@ import time
 import nbformat
 import pytest
 
-from tools import execute, lessons
+from tools.lesson import lessons
+from tools.run import execute
 
 TOKEN = secrets.token_hex()  # of this run only
 START_S, RUN_S = 120, 1800

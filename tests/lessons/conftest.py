@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import lessons
+from tools.lesson import lessons
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import pytest
 from benchmarks import contract
 from benchmarks import lesson as in_process
 from benchmarks.contract import Refused
-from tools import lessons
+from tools.lesson import lessons
 
 
 class CopiedCells(in_process.Lesson):

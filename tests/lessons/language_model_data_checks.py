@@ -18,7 +18,7 @@ from copied_cells import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
-from tools import lessons
+from tools.lesson import lessons
 
 # Letters of two scripts, line ends, an emoji, a combining accent, and the name of the end token.
 TEXTS = st.text(st.sampled_from("ab \n\r\té€я日🦊\u0301\x00"), max_size=30) | st.just("<|end|>")

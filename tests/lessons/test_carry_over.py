@@ -10,7 +10,8 @@ import pytest
 from copied_cells import CopiedCells
 
 from benchmarks import bench
-from tools import check, lessons
+from tools.check import check
+from tools.lesson import lessons
 
 
 def promising() -> list[str]:
@@ -30,7 +31,7 @@ def test_a_lesson_carries_over(name, lesson_environment):
 def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
     """The template of new lessons, right and with a count of MNIST, in a copy of the repository."""
     right = check.with_copied_cells(
-        "tiny_right", (workshop / "tools" / "lesson_template.md").read_text()
+        "tiny_right", (workshop / "tools/check" / "lesson_template.md").read_text()
     )
     wrong = right.replace("len(images), batch_size, *part", "60_000, batch_size, *part")
     assert wrong != right

@@ -10,8 +10,8 @@ import re
 import pytest
 
 from benchmarks.without_lesson.study import LOADERS
-from tools import lessons, measured
-from tools import results as measurements
+from tools.lesson import lessons, measured
+from tools.lesson import results as measurements
 
 NAME, SHORT = "choose_a_loader_in_depth", "choose_a_loader"
 PROGRAMS = "Run Ray Data, SPDL or WebDataset from any step"

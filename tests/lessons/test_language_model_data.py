@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from offline import lay_out
-from tools import lessons
+from tools.lesson import lessons
 
 NAME = "language_model_data"
 ARCHIVE = "raw/main/offline/shakespeare/plays.tar.xz"

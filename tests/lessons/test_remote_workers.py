@@ -12,7 +12,7 @@ import yaml
 from copied_cells import source_with, write_modules
 from processes import running
 
-from tools import lessons
+from tools.lesson import lessons
 
 NAME, DEPTH = "remote_workers", "remote_workers_in_depth"
 

@@ -1,6 +1,6 @@
 """The built site, and the sizes at which readers see it."""
 
-from tools import lessons
+from tools.lesson import lessons
 
 SITE = lessons.ROOT / "_build" / "html"
 SCREENSHOTS = lessons.ROOT / "_build" / "screenshots"

@@ -4,7 +4,7 @@ from statistics import mean
 
 import pytest
 
-from tools import lessons
+from tools.lesson import lessons
 
 WINDOW = {"width": 1366, "height": 768}  # a screen of a laptop: the unit of the measure
 # In screens: where the answer and the first result of training may end, and how long a lesson may

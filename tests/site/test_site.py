@@ -15,7 +15,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from built import LAPTOP, PAGES, PREFIX, READ, SCREENSHOTS, SITE, WIDTHS
 
-from tools import copies, front_page, lessons, navigation
+from tools.lesson import copies, lessons
+from tools.site import front_page, navigation
 
 FRONT, SEARCH = "index.html", "search.html?q="
 GRAIN, TORCH = "notebooks/grain.html", "notebooks/pytorch_dataloader.html"

@@ -16,8 +16,8 @@ import pytest
 from benchmarks import bench, contract
 from benchmarks import lesson as in_process
 from benchmarks.without_lesson import study
-from tools import lessons, machine
-from tools import results as stored
+from tools.lesson import lessons, machine
+from tools.lesson import results as stored
 
 # A lesson in a process of its own -----------------------------------------------------------
 

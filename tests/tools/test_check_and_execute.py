@@ -9,7 +9,9 @@ import nbformat
 import psutil
 import pytest
 
-from tools import check, execute, lessons
+from tools.check import check
+from tools.lesson import lessons
+from tools.run import execute
 
 HEADER = """---
 kernelspec:
@@ -35,7 +37,9 @@ def write_tiny(*cells):
 
 
 def run_execute(python, repository, *arguments):
-    return python("tools/execute.py", *arguments, cwd=repository, env={"JAX_PLATFORMS": "cpu"})
+    return python(
+        "-m", "tools.run.execute", *arguments, cwd=repository, env={"JAX_PLATFORMS": "cpu"}
+    )
 
 
 def outputs(name="tiny"):
@@ -190,7 +194,7 @@ def test_fix_writes_what_follows_from_something_else(repository, python):
         "between its two marks."
     ]
     before = lessons.notebook_path(SPOILED).read_bytes()
-    done = python("tools/check.py", "--fix", cwd=repository)
+    done = python("-m", "tools.check.check", "--fix", cwd=repository)
     assert done.returncode == 0, done.stderr
     assert (
         "README.md: mended" in done.stdout and lessons.notebook_path(SPOILED).read_bytes() == before
@@ -203,7 +207,7 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     edit_md(SPOILED, "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
     edit_md("pytorch_dataloader", "## Stop it", code("1") + "\n## Stop it")
     code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
-    done = python("tools/check.py", "--fix", cwd=repository)
+    done = python("-m", "tools.check.check", "--fix", cwd=repository)
     assert done.stdout == f"notebooks/{SPOILED}.ipynb: has the prose of md/\n"
     assert "execute -- pytorch_dataloader" in done.stderr
     assert lessons.notebook_path("pytorch_dataloader").read_bytes() == code_edited
@@ -247,12 +251,12 @@ def test_check_finds_a_shared_cell_that_drifted_and_fix_mends_it(repository, pyt
         ("shared-mlp", "start_here_in_depth"),
         ("from-grain", "grain"),
     ]
-    done = python("tools/check.py", "--fix", cwd=repository)
+    done = python("-m", "tools.check.check", "--fix", cwd=repository)
     assert "md/tiny.md: mended" in done.stdout
     assert not any("owner" in fault for fault in check.check_lesson("tiny"))
     assert [cell.source for cell in lessons.code_cells(lessons.read_md("tiny"))] == [source, short]
     before = lessons.md_path("tiny").read_text()
-    python("tools/check.py", "--fix", cwd=repository)
+    python("-m", "tools.check.check", "--fix", cwd=repository)
     assert lessons.md_path("tiny").read_text() == before
 
 
@@ -289,7 +293,7 @@ def test_check_finds_a_lesson_that_no_list_knows(repository, names, fault):
 def test_check_says_what_to_do_and_fails(repository, python):
     lessons.notebook_path("pytorch_dataloader").write_text("not json")
     edit_md("grain", "## The short answer", "## The answer")
-    done = python("tools/check.py", cwd=repository)
+    done = python("-m", "tools.check.check", cwd=repository)
     assert done.returncode == 1
     assert "is not a notebook: restore it with git" in done.stderr
     assert "md/grain.md and notebooks/grain.ipynb differ" in done.stderr  # no fault hides another
@@ -416,7 +420,7 @@ def test_an_output_that_names_this_machine_is_not_stored(workshop, python, sourc
 
 def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in_terminal):
     write_tiny(code("print(1)"), code("import time; time.sleep(600)"))
-    process = in_terminal("tools/execute.py", "tiny", cwd=workshop)
+    process = in_terminal("-m", "tools.run.execute", "tiny", cwd=workshop)
     process.wait_until_it_says("1 of 2")
     time.sleep(1)
     kernels = process.descendants()
@@ -432,7 +436,7 @@ def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in
 
 
 def test_a_new_lesson_and_its_depth_run_as_they_stand(workshop, python):
-    assert python("tools/new.py", "my_loader", cwd=workshop).returncode == 0
+    assert python("-m", "tools.check.new", "my_loader", cwd=workshop).returncode == 0
     pages = "my_loader", "my_loader_in_depth"
     assert not any(map(check.fix, pages)), "a template is not formatted"
     done = run_execute(python, workshop, *pages)
@@ -451,6 +455,6 @@ def test_a_new_lesson_and_its_depth_run_as_they_stand(workshop, python):
     {"My Lesson": "cannot name a lesson", "pytorch_dataloader": "exists already"}.items(),
 )
 def test_a_name_that_a_new_lesson_cannot_have(repository, python, name, reason):
-    done = python("tools/new.py", name, cwd=repository)
+    done = python("-m", "tools.check.new", name, cwd=repository)
     assert done.returncode == 1 and reason in done.stderr
     assert done.stderr.count("\n") == 1

@@ -14,7 +14,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tools import colab, lessons
+from tools.lesson import lessons
+from tools.run import colab
 
 FREEZE = """\
 # generated

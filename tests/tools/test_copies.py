@@ -11,7 +11,7 @@ import sys
 import nbformat
 import pytest
 
-from tools import copies, lessons
+from tools.lesson import copies, lessons
 
 code = nbformat.v4.new_code_cell
 HAVE_BLOCKS = [name for name in lessons.names() if copies.blocks(lessons.read_notebook(name))]

@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tools import front_page, lessons, site_pages
+from tools.lesson import lessons
+from tools.site import front_page, site_pages
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from tools import glossary, lessons
+from tools.lesson import glossary, lessons
 
 WORDS = """# Glossary
 

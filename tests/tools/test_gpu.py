@@ -1,4 +1,4 @@
-"""tools/gpu.sh, with a `python` that only writes down how it is called: there is no GPU here."""
+"""gpu.sh, with a `python` that only writes down how it is called: there is no GPU here."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from tools import lessons
+from tools.lesson import lessons
 
 CALLED = """#!/bin/sh
 echo "$*" >> called
@@ -19,9 +19,9 @@ CHECK = "-m pytest --nbval --require-gpu -v --color=no "
 @pytest.fixture
 def gpu(tmp_path):
     """A folder with three lessons, of which the first is a loader; run the script in it."""
-    for folder in ("tools", "bin", "notebooks", "checked", "benchmarks/results"):
+    for folder in ("tools/run", "bin", "notebooks", "checked", "benchmarks/results"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(lessons.ROOT / "tools/gpu.sh", tmp_path / "tools")
+    shutil.copy(lessons.ROOT / "tools/run/gpu.sh", tmp_path / "tools/run")
     for name, text in {"a_loader": '"tuned-pipeline"', "broken": "{}", "raises": "{}"}.items():
         (tmp_path / f"notebooks/{name}.ipynb").write_text(text)
     (tmp_path / "checked/h200.json").touch()
@@ -31,7 +31,7 @@ def gpu(tmp_path):
     def run(*arguments, python=CALLED):
         (tmp_path / "bin/python").write_text(python)
         done = subprocess.run(
-            [tmp_path / "tools/gpu.sh", *arguments],
+            [tmp_path / "tools/run/gpu.sh", *arguments],
             env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
             capture_output=True,
             text=True,
@@ -47,11 +47,11 @@ def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
     done, called = gpu()
     assert called == [
         f"{CHECK}notebooks/a_loader.ipynb",
-        "tools/execute.py a_loader",
+        "-m tools.run.execute a_loader",
         f"{CHECK}--record notebooks/a_loader.ipynb",
         f"{CHECK}notebooks/broken.ipynb",
         f"{CHECK}notebooks/raises.ipynb",
-        "tools/execute.py raises",
+        "-m tools.run.execute raises",
         "benchmarks/bench.py a_loader",
     ]
     failures = [line for line in done.stdout.splitlines() if line.startswith("gpu: ")]
@@ -70,7 +70,7 @@ def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
 
 def test_in_parts_and_without_the_benchmark(gpu):
     done, called = gpu("--no-bench", "a_loader")
-    assert (done.returncode, len(called), called[1]) == (0, 3, "tools/execute.py a_loader")
+    assert (done.returncode, len(called), called[1]) == (0, 3, "-m tools.run.execute a_loader")
 
 
 @pytest.mark.parametrize(

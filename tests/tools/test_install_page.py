@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import cuda_wheels, lessons
+from tools.lesson import cuda_wheels, lessons
 
 PAGE = (lessons.ROOT / "pages/install.md").read_text()
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from offline import lay_out
-from tools import lessons
+from tools.lesson import lessons
 
 
 def tree(folder: Path) -> dict[str, bytes]:

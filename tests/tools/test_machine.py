@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import files, lessons, machine
+from tools.lesson import files, lessons, machine
 
 
 def test_two_that_store_at_once_lose_nothing(tmp_path):

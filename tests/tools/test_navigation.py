@@ -3,7 +3,9 @@
 import nbformat
 import pytest
 
-from tools import as_text, check, lessons, navigation, site_pages
+from tools.check import check
+from tools.lesson import lessons
+from tools.site import as_text, navigation, site_pages
 
 
 def test_the_catalogue_has_each_lesson_once_and_says_all_of_it():

@@ -8,7 +8,8 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tools import lessons, nbval_cells
+from tools.lesson import lessons
+from tools.run import nbval_cells
 
 
 def collected(session, name):

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from tools import check, lessons
+from tools.check import check
+from tools.lesson import lessons
 
 ROOT = lessons.ROOT
 

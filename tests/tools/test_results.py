@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks import from_disk, report
 from benchmarks.without_lesson import study
-from tools import check, lessons, measured
-from tools import results as stored
+from tools.check import check
+from tools.lesson import lessons, measured
+from tools.lesson import results as stored
 
 
 def small() -> dict:

@@ -9,7 +9,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from processes import running
 
-from tools import lessons, runner
+from tools.lesson import lessons
+from tools.run import runner
 
 
 @pytest.fixture

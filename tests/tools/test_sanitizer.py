@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools import lessons
+from tools.lesson import lessons
 
 LIBRARIES = (
     "jax torch torchvision numpy tensorflow tensorflow_datasets grain orbax datasets pyarrow"

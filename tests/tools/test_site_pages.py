@@ -7,7 +7,9 @@ import nbformat
 import pytest
 from sphinx.errors import ConfigError
 
-from tools import lessons, record, search, site_pages
+from tools.lesson import lessons
+from tools.run import record
+from tools.site import search, site_pages
 
 code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
 

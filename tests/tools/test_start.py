@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import install, lessons
+from tools.lesson import install, lessons
 
 ROOT = lessons.ROOT
 SEGFAULT = "import os, signal\nif {unless}:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools import lessons, machine, twice
+from tools.lesson import lessons, machine
+from tools.run import twice
 
 FIRST, AGAIN = twice.IN_A_ROW
 (WHOLE,) = twice.ANOTHER_DAY
@@ -41,11 +42,11 @@ def test_the_program_says_by_its_status_what_it_found(workshop, python):
     passed.unlink(missing_ok=True)
     for source, status in (("1 / 0", 1), ("1", 0)):
         write(source)
-        done = python("tools/twice.py", "--limit=60", "--record", "tiny", cwd=workshop)
+        done = python("-m", "tools.run.twice", "--limit=60", "--record", "tiny", cwd=workshop)
         assert (done.returncode, done.stderr) == (status, "")
         assert passed.exists() == (status == 0)
     assert list(machine.read(passed)) == ["tiny"]
-    done = python("tools/twice.py", "no_such", cwd=workshop)
+    done = python("-m", "tools.run.twice", "no_such", cwd=workshop)
     assert done.returncode == 1 and "twice: md/no_such.md does not exist: the " in done.stderr
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nbformat import NotebookNode
 
-from tools import lessons
+from tools.lesson import lessons
 
 COPIED = {"short-answer", "tuned-pipeline", "files-pipeline", "copy"}
 PASSED_OVER = {"trap", "exercise", "proof", lessons.GPU_TAG}

@@ -1,6 +1,6 @@
 """Run each cell of a lesson twice in a row, and then the whole notebook a second time.
 
-    python tools/twice.py [--limit SECONDS] [--record] [--changed | NAME ...]
+    python -m tools.run.twice [--limit SECONDS] [--record] [--changed | NAME ...]
 
 A reader runs a cell again after an edit, and a notebook again on another day in the same folder:
 neither may fail. What the cells print is not compared: `pytest --nbval` does that. Cells that need
@@ -11,11 +11,10 @@ has changed since.
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import execute, lessons, machine, runner
-from tools.problem import told
+from offline.problem import told
+from tools.lesson import lessons, machine
+from tools.run import execute, runner
 
 PASSED = lessons.ROOT / "checked" / "twice" / "passed.json"
 IN_A_ROW = ("at its first run, below cells that ran twice", "when it is run again")

@@ -5,7 +5,7 @@ import platform
 from collections import Counter, defaultdict
 from importlib import metadata
 
-from tools import lessons, machine
+from tools.lesson import lessons, machine
 
 CHECKED = lessons.ROOT / "checked"
 

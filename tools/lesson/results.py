@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tools import lessons, machine
+from tools.lesson import lessons, machine
 
 FOLDER = lessons.ROOT / "benchmarks" / "results"
 WITHOUT_LESSON = lessons.ROOT / "benchmarks" / "without_lesson" / "results"

@@ -17,14 +17,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import cuda_wheels, glossary, install, lessons, measured
-from tools.problem import told
+from offline.problem import told
+from tools.lesson import cuda_wheels, glossary, install, lessons, measured
 
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub

@@ -5,8 +5,8 @@ import re
 import sys
 from collections import defaultdict
 
-from tools import lessons
-from tools.problem import Problem
+from offline.problem import Problem
+from tools.lesson import lessons
 
 # Where a distribution is not called as its module is.
 DISTRIBUTIONS = {
@@ -54,8 +54,8 @@ def packages(name: str) -> list[str]:
     if unknown := sorted(wanted.keys() - required.keys()):
         raise Problem(
             f"md/{name}.md imports {', '.join(unknown)}, which constraints.txt does not know: add "
-            "it to requirements.txt and run `tox run -e lock`, or say in tools/install.py how its "
-            "package is called."
+            "it to requirements.txt and run `tox run -e lock`, or say in tools/lesson/install.py how "
+            "its package is called."
         )
     brought = set().union(*(required[distribution] for distribution in wanted))
     return sorted(

@@ -7,7 +7,7 @@ for one version of CUDA only.
 import re
 from collections.abc import Iterator
 
-from tools import install, lessons
+from tools.lesson import install, lessons
 
 SHARED = {"cuDNN": "nvidia-cudnn-cu", "NCCL": "nvidia-nccl-cu", "cuBLAS": "nvidia-cublas"}
 WANTED_BY = {"JAX": "jax-cuda13-plugin", "PyTorch": "torch"}

@@ -13,8 +13,8 @@ from pathlib import Path
 import filelock
 import psutil
 
-from tools import files
-from tools.problem import Problem
+from offline.problem import Problem
+from tools.lesson import files
 
 # The packages whose versions a result or a record names, where they are there.
 LIBRARIES = (
@@ -52,8 +52,8 @@ def device() -> str:
 
 def device_from_outside() -> str:
     """The same, asked in another process: JAX keeps a GPU's memory until its process ends."""
-    asked = [sys.executable, "-c", "from tools import machine; print(machine.device())"]
-    root = Path(__file__).resolve().parent.parent
+    asked = [sys.executable, "-c", "from tools.lesson import machine; print(machine.device())"]
+    root = Path(__file__).resolve().parents[2]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1]
 

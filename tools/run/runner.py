@@ -18,7 +18,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
-from tools import lessons
+from tools.lesson import lessons
 
 GRACE_S = 5  # what an interrupted cell has to end, and to say where it stood
 REASONS = {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 
-from tools import results as stored
+from tools.lesson import results as stored
 
 WIDTH = 78  # columns
 

@@ -14,13 +14,12 @@ import re
 import sys
 import time
 from copy import deepcopy
-from pathlib import Path
 
 from nbformat import NotebookNode
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import lessons, runner
-from tools.problem import told
+from offline.problem import told
+from tools.lesson import lessons
+from tools.run import runner
 
 CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
 

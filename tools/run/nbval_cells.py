@@ -1,4 +1,4 @@
-"""The pytest plugin that lets `pytest --nbval` run its cells with tools/runner.py.
+"""The pytest plugin that lets `pytest --nbval` run its cells with tools/run/runner.py.
 
 nbval 0.11 collects and compares; it has had no release since March 2024, and its own way of running
 a cell does not notice a dead kernel, and gives other outputs than JupyterLab and Colab.
@@ -13,7 +13,8 @@ from nbval import plugin
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME
 
 from offline import lay_out
-from tools import lessons, runner
+from tools.lesson import lessons
+from tools.run import runner
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Check the collection on a GPU, store what only a GPU can show, and pack what was found.
 #
-#     tools/gpu.sh [--no-bench] [LESSON ...]
+#     tools/run/gpu.sh [--no-bench] [LESSON ...]
 #
 # For a machine with a GPU, with the packages of the lessons in the Python that `python` starts: no
 # tox, no network. Each lesson has to pass strictly with the outputs that were stored on a CPU,
@@ -9,7 +9,7 @@
 # recorded. Then the pipelines are timed. Where time is short, name a few lessons: only these are
 # checked and timed. Unpack gpu.tar.gz in a clone, and review the difference.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 bench=yes
 if [ "${1-}" = --no-bench ]; then bench=no; shift; fi
@@ -40,7 +40,7 @@ for name in "$@"; do
     notebook=notebooks/$name.ipynb
     if ! passes "$notebook"; then
         failures+=("$name does not pass here, and nothing of it was stored.")
-    elif ! tell python tools/execute.py "$name" || ! passes --record "$notebook"; then
+    elif ! tell python -m tools.run.execute "$name" || ! passes --record "$notebook"; then
         failures+=("$name does not run or pass with what is stored here.")
     fi
     if grep -q '"tuned-pipeline"' "$notebook"; then loaders+=("$name"); fi

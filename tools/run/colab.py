@@ -28,10 +28,10 @@ import pytest
 from nbformat import NotebookNode
 from packaging.utils import canonicalize_name
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from offline import lay_out
-from tools import lessons, machine, nbval_cells, record
-from tools.problem import told
+from offline.problem import told
+from tools.lesson import lessons, machine
+from tools.run import nbval_cells, record
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
 PINS = lessons.ROOT / "colab.txt"
@@ -321,7 +321,7 @@ def main() -> None:
         status = check(arguments.names, arguments.record)
     if status == pytest.ExitCode.TESTS_FAILED:
         print(
-            "colab: mend the lesson, or add the cell to KNOWN in tools/colab.py. A cell that "
+            "colab: mend the lesson, or add the cell to KNOWN in tools/run/colab.py. A cell that "
             "passes again leaves KNOWN."
         )
     sys.exit(status)

@@ -5,7 +5,7 @@ import re
 
 from nbformat import NotebookNode
 
-from tools import lessons
+from tools.lesson import lessons
 
 # What is no running text: headings, the box, tables, code, links, roles, HTML, classes of a block.
 LEFT_ALONE = re.compile(

@@ -7,8 +7,8 @@ import html
 import math
 from pathlib import Path
 
-from tools import copies, lessons, measured
-from tools import results as stored
+from tools.lesson import copies, lessons, measured
+from tools.lesson import results as stored
 
 KINDS = {  # what is drawn, by its key in the lesson; how; and what is said of it
     "first": (

@@ -4,12 +4,11 @@ tox run -e new -- NAME
 """
 
 import argparse
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import check, lessons
-from tools.problem import told
+from offline.problem import told
+from tools.check import check
+from tools.lesson import lessons
 
 TEMPLATES = {
     "{name}": Path(__file__).with_name("lesson_template.md"),

@@ -20,17 +20,17 @@ import nbformat
 from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 
-from tools import files
-from tools.problem import INSTALL, Problem
+from offline.problem import INSTALL, Problem
+from tools.lesson import files
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MD = ROOT / "md"
 NOTEBOOKS = ROOT / "notebooks"
 SANITIZER = ROOT / "nbval_sanitize.cfg"
 # What passed with Colab's versions: not beside the records of machines, as any machine will do.
 COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
 GPU_TAG = "requires-gpu"
-RESULTS_TAG = "results"  # of the cell that tools/measured.py writes
+RESULTS_TAG = "results"  # of the cell that tools/lesson/measured.py writes
 TAGS = {
     "setup",
     "short-answer",

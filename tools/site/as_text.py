@@ -10,7 +10,8 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from tools import lessons, navigation
+from tools.lesson import lessons
+from tools.site import navigation
 
 
 def write(folder: Path, address: str) -> None:

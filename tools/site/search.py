@@ -7,7 +7,7 @@ import json
 import tomllib
 from pathlib import Path
 
-from tools import lessons
+from tools.lesson import lessons
 
 SEARCH = {
     # A heading is found by most of the words, of which it has one, and its page the others.

@@ -21,17 +21,9 @@ from nbformat.v4 import new_markdown_cell as markdown_cell
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
-from tools import (
-    as_text,
-    check,
-    copies,
-    cuda_wheels,
-    front_page,
-    glossary,
-    lessons,
-    navigation,
-    search,
-)
+from tools.check import check
+from tools.lesson import copies, cuda_wheels, glossary, lessons
+from tools.site import as_text, front_page, navigation, search
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
@@ -44,7 +36,7 @@ GENERATED = ["index", "pages/checked", "pages/glossary", "pages/install", "pages
 DEPTH_FOLD = '<summary><span class="toctree-toggle"'
 NAMED_FOLD = '<summary aria-label="In depth"><span class="toctree-toggle"'
 OPTIONS = "_static/documentation_options.js"
-COLAB = lessons.COLAB_RECORD  # tools/colab.py writes it
+COLAB = lessons.COLAB_RECORD  # tools/run/colab.py writes it
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from tools import lessons
+from tools.lesson import lessons
 
 PLACE = re.compile(r"<!-- lessons of (.*?) -->")
 
