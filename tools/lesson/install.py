@@ -54,8 +54,8 @@ def packages(name: str) -> list[str]:
     if unknown := sorted(wanted.keys() - required.keys()):
         raise Problem(
             f"md/{name}.md imports {', '.join(unknown)}, which constraints.txt does not know: add "
-            "it to requirements.txt and run `tox run -e lock`, or say in tools/lesson/install.py how "
-            "its package is called."
+            "it to requirements.txt and run `tox run -e lock`, or say in tools/lesson/install.py "
+            "how its package is called."
         )
     brought = set().union(*(required[distribution] for distribution in wanted))
     return sorted(
