@@ -3,7 +3,6 @@
 Without it a slow pipeline ends sooner: after 20 no further input is tried when 30 seconds are over.
 """
 
-import functools
 import itertools
 import os
 import tempfile
@@ -61,8 +60,7 @@ def tried(share: int = 1, **given):
     """
 
     def decorated(check):
-        @functools.wraps(check)
-        def on_all(*arguments):
+        def on_all():
             numbers, end = itertools.count(), time.monotonic() + PATIENCE_S
 
             @hypothesis.settings(
@@ -78,10 +76,13 @@ def tried(share: int = 1, **given):
             @hypothesis.given(**given)
             def on_one(**drawn):
                 if next(numbers) < 20 or time.monotonic() < end:
-                    check(*arguments, **drawn)
+                    check(**drawn)
 
             on_one()
 
+        # Not functools.wraps: pytest would take what is drawn for fixtures.
+        on_all.__name__ = check.__name__
+        on_all.__doc__ = check.__doc__
         return on_all
 
     return decorated

@@ -1,17 +1,27 @@
-"""The environment for a process with a lesson's cells."""
+"""The tests import what readers copy: a module of each page, which is made here.
 
-import pytest
+They run with the settings of a lesson's kernel, made before a library is imported. Workers that a
+test starts find the modules by PYTHONPATH.
+"""
 
-from tools.lesson import lessons
+import contextlib
+import os
+import sys
+
+with contextlib.suppress(ImportError):
+    import triton  # noqa: F401  after TensorFlow it would end the process, over LLVM's options
+
+from tools.lesson import lessons, modules
+
+os.environ |= lessons.kernel_environment() | {
+    "MPLBACKEND": "agg",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "JAX_NUM_CPU_DEVICES": "2",  # the page on DLPack copies from one to the other
+    "PYTHONPATH": os.pathsep.join([str(modules.FOLDER), os.environ.get("PYTHONPATH", "")]),
+}
+sys.path.insert(0, str(modules.FOLDER))
 
 
-@pytest.fixture(scope="module")
-def lesson_environment():
-    """What a process that runs a lesson's cells needs: a kernel's environment, and the data."""
-    variables = lessons.kernel_environment()
-    variables |= {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    with pytest.MonkeyPatch.context() as patch:
-        for key, value in variables.items():
-            patch.setenv(key, value)
-        lessons.lay_out_data()
-        yield
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # or each worker of pytest-xdist would do it again
+        modules.write()

@@ -1,35 +1,547 @@
-"""What a reader copies from the lesson on files and object storage works on other data."""
+"""The cells to copy of the lesson on files and object storage, on other data and other stores."""
 
-import signal
-import socket
-import subprocess
-import sys
-import time
+import contextlib
+import io
+import itertools
+import os
+import tarfile
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
-import pytest
-from copied_cells import write_modules
+import feed_files_and_storage as lesson
+import feed_files_and_storage_in_depth as depth
+import numpy as np
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
+from expecting import refusal
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+
+DTYPES = ("uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "bool", "complex64")
+SHAPES = ((), (1,), (5,), (0,), (4, 3), (2, 3, 3))
 
 
-def test_the_server_listens_here_alone_and_ends_when_the_notebook_is_killed(tmp_path):
-    write_modules("files_and_storage_in_depth", tmp_path)
-    killed = """
-import os, psutil, signal, subprocess, sys
-command = [sys.executable, "storage_server.py"]
-options = {"stdin": -1, "stdout": -1, "stderr": -3, "start_new_session": True}
-server = subprocess.Popen(command, **options)
-port = server.stdout.readline().decode().strip()
-print(port, *(c.laddr.ip for c in psutil.Process(server.pid).net_connections("inet")), flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    command = [sys.executable, "-c", killed]
-    done = subprocess.run(
-        command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    port, *addresses = done.stdout.split()
-    assert addresses == ["127.0.0.1"]
-    start = time.monotonic()
-    with pytest.raises(ConnectionRefusedError):
-        while time.monotonic() - start < 20:
-            socket.create_connection(("127.0.0.1", int(port))).close()
-            time.sleep(0.1)
+# The stream ----------------------------------------------------------------------------------
+
+
+def source_of(sizes):
+    """Rows that are their own places."""
+    parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    return SimpleNamespace(sizes=sizes, read=lambda n: {"x": parts[n], "y": parts[n] * 2})
+
+
+def taken(batches, steps, *arguments, **options):
+    with contextlib.closing(batches(*arguments, **options)) as stream:
+        return list(itertools.islice(stream, steps))
+
+
+@tried(
+    4,
+    sizes=st.lists(st.integers(0, 40) | st.integers(1, 400), min_size=1, max_size=14),
+    batch_size=st.integers(1, 30),
+    processes=st.integers(1, 5),
+    mix=st.integers(1, 9),
+    start=st.integers(0, 200),
+    seed=st.integers(0, 99),
+)
+def test_rows(sizes, batch_size, processes, mix, start, seed):
+    """An epoch has each row once, on any number of processes, and any step can be the first."""
+    batches, source = lesson.batches, source_of(sizes)
+    steps = sum(sizes) // (batch_size * processes)
+    options = {"processes": processes, "mix": mix}
+    if not steps:
+        refusal("too few rows", lambda: batches(source, batch_size, seed, **options))
+        return
+    streams = [
+        taken(batches, 2 * steps + 3, source, batch_size, seed, process=process, **options)
+        for process in range(processes)
+    ]
+    assert all(len(batch["x"]) == batch_size for stream in streams for batch in stream)
+    places = np.array([[batch["x"] for batch in stream] for stream in streams])
+    twice = np.array([[batch["y"] for batch in stream] for stream in streams])
+    assert np.array_equal(2 * places, twice), "columns do not belong together."
+    for epoch in (places[:, :steps], places[:, steps : 2 * steps]):
+        assert len(np.unique(epoch)) == epoch.size, "a row comes twice in an epoch."
+    if sum(sizes) > 60:
+        same = np.array_equal(places[:, :steps], places[:, steps : 2 * steps])
+        assert not same or steps < 4, "two epochs have the same order."
+    start %= 2 * steps
+    for process, stream in enumerate(streams):
+        options["process"] = process
+        resumed = taken(batches, 3, source, batch_size, seed, start, **options)
+        for batch, expected in zip(resumed, stream[start:], strict=False):
+            assert np.array_equal(batch["x"], expected["x"]), f"from step {start} others come."
+
+
+def test_order():
+    """Groups and rows follow the seed and the epoch, each on its own; what is left out changes."""
+
+    def epochs(sizes, seed, steps=10, **options):
+        read = taken(lesson.batches, 2 * steps, source_of(sizes), 10, seed, **options)
+        return [tuple(part) for part in np.array([a["x"] for a in read]).reshape(2, -1)]
+
+    for said, sizes in {"rows of a group": [100], "groups": [1] * 100}.items():
+        orders = [*epochs(sizes, 7, mix=1), *epochs(sizes, 8, mix=1), tuple(range(100))]
+        assert len(set(orders)) == len(orders), f"{said}: another seed or epoch has the same order."
+        other = epochs(sizes, 2**32, mix=1)[0] != epochs(sizes, 0, mix=1)[1]
+        assert other, f"{said}: seed 2**32 is seed 0."
+    one, two = (set(range(109)) - set(epoch) for epoch in epochs([109], 0))
+    assert one != two, "each epoch leaves out the same rows."
+    [mixed, _] = epochs([50, 50], 0, mix=2)
+    halves = (np.array(mixed).reshape(10, 10) < 50).mean(axis=1)
+    assert 0.1 < halves.std() + 0.1 < 0.4 and halves.min() > 0, "two groups are not mixed."
+
+
+def test_reads():
+    """An epoch reads each group once, and one more for each border between two processes."""
+    read, source = [], source_of([20] * 30)
+    part = source.read
+    source.read = lambda number: read.append(number) or part(number)
+    for process in range(4):
+        taken(lesson.batches, 15, source, 10, process=process, processes=4, mix=1)
+    assert len(read) < 30 + 3 + 4 * 2, f"{len(read)} groups are read of 30."
+
+
+# Shards --------------------------------------------------------------------------------------
+
+
+def memory():
+    return obstore.store.MemoryStore()
+
+
+def arrays_of(rows, dtype, shape, strided=False, first=0):
+    count = rows * int(np.prod(shape, dtype=int))
+    values = (np.arange(2 * count) + first).reshape(2 * rows, *shape).astype(dtype)
+    return {"x": values[::2] if strided else values[:rows], "y": np.arange(rows) + first}
+
+
+@tried(
+    2,
+    sizes=st.lists(st.integers(0, 30), min_size=1, max_size=9),
+    dtype=st.sampled_from(DTYPES),
+    shape=st.sampled_from(SHAPES),
+    strided=st.booleans(),
+)
+def test_shards(sizes, dtype, shape, strided):
+    """Arrays come back as they were written, in the dtypes of JAX, group by group."""
+    import jax
+
+    store, starts = memory(), np.cumsum([0, *sizes])
+    groups = [
+        arrays_of(n, dtype, shape, strided, int(at)) for n, at in zip(sizes, starts, strict=False)
+    ]
+    rows = lesson.write_shards(iter(groups), store, "a/b")
+    source = lesson.Shards(store, "a/b")
+    assert rows == sum(sizes) and source.sizes == sizes, f"{rows} rows in groups of {source.sizes}."
+    for number, group in enumerate(groups):
+        found = source.read(number)
+        for name, written in group.items():
+            dtype = jax.dtypes.canonicalize_dtype(written.dtype)
+            same = found[name].dtype == dtype and np.array_equal(found[name], written)
+            assert same, f"{found[name].dtype} {found[name].shape} is not what was written."
+
+
+def test_kinds():
+    """Columns of any name, big-endian, of bfloat16, lists of numbers; and what would be lost."""
+    import jax.numpy as jnp
+    import torch
+
+    def back(**group):
+        store = memory()
+        lesson.write_shards([group], store, "p")
+        return lesson.Shards(store, "p").read(0)
+
+    half = np.asarray(jnp.arange(4, dtype="bfloat16"))
+    columns = {"file": half, "a/b": np.arange(4, dtype=">i4"), "ä": [1, 2, 3, 4]}
+    found = back(**columns, torch=torch.arange(4))
+    assert found["file"].dtype == half.dtype, "bfloat16 comes back as another dtype."
+    for name, column in columns.items():
+        assert np.array_equal(found[name], np.asarray(column)), f"{name} came back as other numbers"
+    for said, column in {
+        "text": ["a", "b"],
+        "bytes": [b"a", b"b"],
+        "pointers": np.array([{}, None]),
+        "ragged lists": [[1], [2, 3]],
+        "dates": np.array(["2020-01-01"], "M8[D]"),
+        "a masked array": np.ma.masked_equal(np.arange(6).reshape(3, 2), 3),
+        "a number": np.float32(3),
+        "large numbers": np.array([1, 2**40]),
+        "large unsigned": np.array([2**63], np.uint64),
+    }.items():
+        said_of_it = refusal(said, lambda column=column: back(x=column))
+        assert "'x'" in said_of_it or said == "ragged lists", f"{said}: the column is not named."
+
+
+def test_version():
+    """The same data have the same version, also in a copy; all else has another one."""
+    write, Shards, store = lesson.write_shards, lesson.Shards, memory()
+    groups = [arrays_of(9, "uint8", (2,), first=i) for i in range(3)]
+    write(groups, store, "p")
+    first = Shards(store, "p").version
+    with mock.patch("time.time", lambda: 2e9), mock.patch("time.localtime", lambda *_: (2001,) * 9):
+        write(groups, store, "p")
+    assert Shards(store, "p", first).version == first, "the same data have another version."
+    with tempfile.TemporaryDirectory() as folder:
+        lesson.copied(store, "p", folder)
+        local = obstore.store.LocalStore(folder)
+        copy = Shards(local, "p", first)
+        assert np.array_equal(copy.read(2)["x"], groups[2]["x"]), "a copy has other rows."
+    changed = [{"x": groups[0]["x"] + 1, "y": groups[0]["y"]}, *groups[1:]]
+    for other in (changed, groups[:2], [*groups, groups[0]], groups[::-1]):
+        opened = Shards(store, "p")
+        write(other, store, "p")
+        said = refusal("another dataset", lambda: Shards(store, "p", first))
+        assert first in said and "'p'" in said, f"the error does not say what changed: {said}"
+        opened.read(0)  # what is open goes on with what it has opened
+
+
+def test_killed_write():
+    """A write that dies leaves the dataset that was there, or none."""
+    store, group = memory(), {"x": np.arange(5)}
+
+    def dies():
+        yield {"x": np.arange(7)}
+        raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        lesson.write_shards(dies(), store, "p")
+    refusal("half a write", lambda: lesson.Shards(store, "p"), FileNotFoundError)
+    lesson.write_shards([group], store, "p")
+    with contextlib.suppress(InterruptedError):
+        lesson.write_shards(dies(), store, "p")
+    assert lesson.Shards(store, "p").sizes == [5], "half a write replaces the dataset."
+
+
+def test_damage():
+    """An object whose bytes have changed is an error, not other numbers."""
+    store = memory()
+    lesson.write_shards([arrays_of(99, "uint8", (20,))], store, "p")
+    [path] = [f["path"] for some in obstore.list(store) for f in some if "npz" in f["path"]]
+    data = bytearray(obstore.get(store, path).bytes())
+    data[900] ^= 255
+    lesson.write_shards([arrays_of(99, "uint8", (20,), first=1)], other := memory(), "p")
+    [newer] = [f["path"] for some in obstore.list(other) for f in some if "npz" in f["path"]]
+    for wrong in (bytes(data), bytes(data[:500]), obstore.get(other, newer).bytes()):
+        obstore.put(store, path, wrong)
+        said = refusal("other bytes", lambda: lesson.Shards(store, "p").read(0))
+        assert path in said, f"other bytes: the object is not named: {said}"
+
+
+# Files of others -----------------------------------------------------------------------------
+
+
+def test_own_files():
+    """Parquet files of others: numbers and lists of one length; nulls are named, wherever."""
+    fixed = pa.FixedSizeListArray.from_arrays
+
+    def groups(column, rows=2):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "x.parquet")
+            pq.write_table(pa.table({"x": column}), file)
+            found = [group["x"] for group in lesson.groups_in([file], rows)]
+        return np.concatenate(found)
+
+    for column in (
+        np.arange(5, dtype=np.uint8),
+        np.arange(5) / 3,
+        np.arange(5) > 2,
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        pa.array([[1, 2], [3, 4]], pa.large_list(pa.int64())),
+        fixed(pa.array(np.arange(12)), 4),
+        [[[1, 2, 3]], [[4, 5, 6]]],
+    ):
+        found, expected = groups(column), np.array(pa.array(column).to_pylist())
+        same = np.array_equal(found, expected) and (found.dtype != object)
+        assert same, f"{expected.tolist()} came back as {found.tolist()}."
+    for said, column in {
+        "a missing value": pa.array([1, None, 3]),
+        "a missing truth": pa.array([True, None]),
+        "a null in a list": pa.array([[1.0, None], [2.0, 3.0]]),
+        "a null in a vector": fixed(pa.array([1, None, 2, 3]), 2),
+        "a null for a list": pa.array([[1], None]),
+    }.items():
+        found = refusal(said, lambda column=column: groups(column))
+        assert "'x'" in found and "x.parquet" in found, f"{said}: {found}"
+    for said, column in {"lists": [[1], [2, 3]], "lists of lists": [[[1], [2, 3]]]}.items():
+        found = refusal(f"{said} of many lengths", lambda column=column: groups(column))
+        assert "'x'" in found and "[1, 2]" in found, f"{said} of many lengths: {found}"
+    with tempfile.TemporaryDirectory() as folder:
+        twice = pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["x", "x"])
+        pq.write_table(twice, file := Path(folder, "x.parquet"))
+        refusal("two columns of one name", lambda: [*lesson.groups_in([file], 2)], KeyError)
+    group = {"x": groups(["a", "b"])}
+    refusal("text", lambda: lesson.write_shards([group], memory(), "p"))
+
+
+# Copies --------------------------------------------------------------------------------------
+
+
+def test_copies():
+    """A copy is whole, goes on, fetches what has changed, and nothing that it has."""
+    store = memory()
+    objects = {f"p/{i}/{i:03}.bin": bytes([i]) * (i * 1000) for i in range(12)}
+    for path, data in objects.items():
+        obstore.put(store, path, data)
+    obstore.put(store, "q/other", b"x")
+    obstore.put(store, "p/3", b"")  # the mark of a folder, as consoles of S3 make it
+    with tempfile.TemporaryDirectory() as folder:
+        half = Path(folder, "p/7/007.bin")
+        half.parent.mkdir(parents=True)
+        half.write_bytes(objects["p/7/007.bin"][:10])  # as an interrupted copy by others leaves it
+        files = lesson.copied(store, "p", folder)
+        found = {str(file.relative_to(folder)): file.read_bytes() for file in files}
+        assert found == objects, "it differs."
+        inodes = [file.stat().st_ino for file in files]
+        again = [file.stat().st_ino for file in lesson.copied(store, "p", folder)]
+        assert again == inodes, "what was there is copied again."
+        every = {path for path in Path(folder).rglob("*") if path.is_file()}
+        assert every == set(files), "the copy leaves other files behind."
+        obstore.put(store, "p/5/005.bin", bytes(5000))  # of the same size
+        lesson.copied(store, "p", folder)
+        assert Path(folder, "p/5/005.bin").read_bytes() == bytes(5000), "a change is not copied."
+        obstore.put(store, "p/1/001.bin", b"longer")  # of the same time, as far as a list says
+        time = round(obstore.head(store, "p/1/001.bin")["last_modified"].timestamp() * 1e6) * 1_000
+        os.utime(Path(folder, "p/1/001.bin"), ns=(time, time))
+        lesson.copied(store, "p", folder)
+        assert Path(folder, "p/1/001.bin").read_bytes() == b"longer", "a change is not copied."
+        typo = refusal(
+            "a wrong prefix", lambda: lesson.copied(store, "z", folder), FileNotFoundError
+        )
+        assert "'z'" in typo, f"a wrong prefix: it is not named: {typo}"
+
+
+def test_killed_copy():
+    """What a copy leaves that ends before the file has its name is no data."""
+    store, get = memory(), obstore.get
+    obstore.put(store, "p/a.bin", bytes(1000))
+
+    def cut(*arguments, **options):
+        yield bytes(get(*arguments, **options).bytes())[:500]
+        raise InterruptedError
+
+    with tempfile.TemporaryDirectory() as folder:
+        with mock.patch.object(obstore, "get", cut), contextlib.suppress(InterruptedError):
+            lesson.copied(store, "p", folder)
+        assert not Path(folder, "p/a.bin").exists(), "half a file has the name of the whole."
+        [file] = lesson.copied(store, "p", folder)
+        assert file.read_bytes() == bytes(1000), "a killed copy: its rest is taken for the file."
+
+
+# What cannot work ----------------------------------------------------------------------------
+
+
+def test_inputs():
+    """What cannot work raises at the call, in one sentence that names it."""
+    source = source_of([10, 7, 30])
+    given = {"batch_size": 8, "seed": 0}
+    for name, values in {
+        "batch_size": (48, 0, -3),
+        "processes": (6, 0),
+        "process": (1, -1),
+        "seed": (-1,),
+        "start": (-1,),
+        "mix": (0,),
+    }.items():
+        for value in values:
+            wrong = given | {name: value}
+            said = refusal(f"{name}={value}", lambda w=wrong: lesson.batches(source, **w))
+            assert f"{name}={value}" in said, f"{name}={value} is not named: {said}"
+    write, group = lesson.write_shards, {"x": np.arange(3)}
+    for said, groups in {
+        "no groups": [],
+        "no columns": [{}],
+        "a dict in place of dicts": group,
+        "a tuple": [(np.arange(3), np.arange(3))],
+        "unequal lengths": [{"x": [1], "y": [1, 2]}],
+        "other columns": [group, {"y": np.arange(3)}],
+        "other shapes": [{"x": np.zeros((2, 3, 4))}, {"x": np.zeros((2, 4, 3))}],
+        "other dtypes": [group, {"x": np.zeros(3)}],
+    }.items():
+        store = memory()
+        refusal(said, lambda g=groups, s=store: write(g, s, "p"))
+        refusal(said, lambda s=store: lesson.Shards(s, "p"), FileNotFoundError)
+
+
+def test_seven_shards():
+    """Seven unequal shards on three processes."""
+    sizes = [90, 1, 400, 17, 233, 50, 8]
+    ends = np.cumsum(sizes)
+    rows = [{"x": np.arange(b - a, b)} for a, b in zip(sizes, ends, strict=True)]
+    store = memory()
+    lesson.write_shards(rows, store, "seven")
+    source = lesson.Shards(store, "seven")
+    steps = sum(sizes) // 30
+    three = [
+        taken(lesson.batches, steps, source, 10, process=process, processes=3)
+        for process in range(3)
+    ]
+    seen = [batch["x"] for stream in three for batch in stream]
+    assert len(np.unique(seen)) == 30 * steps > sum(sizes) - 30, "rows are lost, or come twice."
+
+
+# Sources of the depth ------------------------------------------------------------------------
+
+
+def put_parquet(store, path, columns, **options):
+    pq.write_table(pa.table(columns), file := io.BytesIO(), **options)
+    obstore.put(store, path, file.getvalue())
+
+
+def test_parquet():
+    """Seven files of unequal length on three processes; columns, nulls and versions."""
+    Parquet = depth.Parquet
+    store = memory()
+    ends = np.cumsum([0, 90, 1, 400, 17, 233, 50, 8])
+    for first, last in itertools.pairwise(ends):
+        rows = np.arange(first, last)
+        columns = {
+            "row": rows,
+            "vector": pa.FixedSizeListArray.from_arrays(np.repeat(rows, 3).astype("f4"), 3),
+            "list": np.repeat(rows, 2).reshape(-1, 2).tolist(),
+            "holes": pa.array([None] * len(rows), pa.int32()),
+            "image": [{"bytes": b"%d" % row, "path": None} for row in rows],
+        }
+        put_parquet(store, f"p/{first:04}.parquet", columns, row_group_size=60)
+    said = refusal("nulls", lambda: Parquet(store, "p"))
+    assert "'holes'" in said and "0000" in said, f"nulls: where is not said: {said}"
+    refusal("nulls in a field", lambda: Parquet(store, "p", ["image"]))
+    for name in ("rows", "ro", "image.byte", "image.bytes.x"):
+        said = refusal(f"no column {name}", lambda name=name: Parquet(store, "p", ["row", name]))
+        assert repr(name) in said, f"no column {name}: {said}"
+    put_parquet(store, "s/a.parquet", {"x": [1, None]}, write_statistics=False)
+    said = refusal("a file without statistics", lambda: Parquet(store, "s"))
+    assert "does not count" in said, f"a file without statistics: {said}"
+    source = Parquet(store, "p", ["row", "vector", "list", "image.bytes"])
+    seen = []
+    for process in range(3):
+        for batch in taken(lesson.batches, 799 // 30, source, 10, process=process, processes=3):
+            rows = batch["row"]
+            seen.extend(rows.tolist())
+            assert (batch["vector"] == rows[:, None]).all(), "vectors are of other rows."
+            assert batch["list"].shape == (10, 2) and (batch["list"] == rows[:, None]).all()
+            assert [*batch["image"]] == [b"%d" % row for row in rows], "bytes are of other rows."
+    assert len(set(seen)) == len(seen) == 799 // 30 * 30, "rows are lost, or come twice."
+    version = Parquet(store, "p", ["row"]).version
+    assert Parquet(store, "p", ["row"], version).sizes == source.sizes
+    assert Parquet(store, "p", ["list"]).version != version, "other columns have the same version."
+    put_parquet(store, "p/9.parquet", {"row": [1]})
+    refusal("other columns", lambda: Parquet(store, "p", ["row"]))
+    obstore.delete(store, "p/9.parquet")
+    put_parquet(store, "p/0000.parquet", columns)
+    refusal("a changed file", lambda: Parquet(store, "p", ["row"], version))
+    refusal("no file", lambda: Parquet(store, "z"), FileNotFoundError)
+    obstore.put(store, "bad/a.parquet", b"no parquet at all, but longer than that")
+    assert "bad/a" in refusal("another file", lambda: Parquet(store, "bad"))
+    put_parquet(store, "r/a.parquet", {"x": [[1], [2, 3]]})
+    said = refusal("lists of many lengths", lambda: Parquet(store, "r").read(0))
+    assert "'x'" in said, f"lists of many lengths: {said}"
+
+
+def put_tar(store, path, members):
+    with tarfile.open(fileobj=(made := io.BytesIO()), mode="w") as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.type = tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+            member.size = len(data or b"")
+            tar.addfile(member, io.BytesIO(data or b""))
+    obstore.put(store, path, made.getvalue())
+
+
+def test_tar():
+    """Files of one key are one example, in whatever order they stand; what lacks one is named."""
+
+    def decode(files):
+        return {"text": np.frombuffer(files["txt"], np.uint8), "row": int(bytes(files["cls"]))}
+
+    store, number = memory(), itertools.count()
+    for shard, count in enumerate([9, 1, 40, 17, 23, 5, 8]):
+        rows = [next(number) for _ in range(count)]
+        texts = [(f"a/b.c/{row:04}.txt", b"%04d" % row) for row in rows]
+        kinds = [(f"a/b.c/{row:04}.cls", b"%d" % row) for row in rows]
+        order = [
+            kinds + texts,
+            texts[::-1] + kinds,
+            [*itertools.chain(*zip(kinds, texts, strict=True))],
+        ]
+        put_tar(store, f"p/{shard}.tar", [("a/", None), ("a/b.c/", None), *order[shard % 3]])
+    assert depth.index_tars(store, "p") == 103, "an example is lost."
+    source, seen = depth.Tar(store, "p", decode, rows=6), []
+    for process in range(3):
+        for batch in taken(lesson.batches, 103 // 12, source, 4, process=process, processes=3):
+            texts = [int(bytes(text)) for text in batch["text"]]
+            assert texts == batch["row"].tolist(), "files of two examples are paired."
+            seen.extend(texts)
+    assert len(set(seen)) == len(seen) == 103 // 12 * 12, "rows are lost, or come twice."
+    version = source.version
+    put_tar(store, "p/6.tar", [("x.txt", b"0000"), ("x.cls", b"1")])
+    depth.index_tars(store, "p")
+    refusal("a changed tar", lambda: depth.Tar(store, "p", decode, version=version))
+    put_tar(store, "half/0.tar", [("1.cls", b"1"), ("1.txt", b""), ("2.txt", b"")])
+    said = refusal("a text without a class", lambda: depth.index_tars(store, "half"))
+    assert "/2" in said and "half/0.tar" in said, f"the example is not named: {said}"
+    refusal("no tar", lambda: depth.index_tars(store, "z"), FileNotFoundError)
+    put_tar(store, "twice/0.tar", [("1.cls", b"1"), ("1.txt", b""), ("1.cls", b"2")])
+    said = refusal("a file twice", lambda: depth.index_tars(store, "twice"))
+    assert "1.cls" in said and "twice/0.tar" in said, f"a file twice: {said}"
+    for path in ("p/6.tar", "p/7.tar"):  # written after the list of their members
+        put_tar(store, path, [("y.txt", b"0001"), ("y.cls", b"1")])
+        said = refusal("a newer tar", lambda: depth.Tar(store, "p", decode))
+        assert path in said, f"a newer tar is not named: {said}"
+        depth.index_tars(store, "p")
+    put_tar(store, "bad/0.tar", [("1.cls", b"no number"), ("1.txt", b"0001")])
+    depth.index_tars(store, "bad")
+    try:
+        depth.Tar(store, "bad", decode).read(0)
+    except ValueError as error:
+        assert "bad/0.tar" in str(error.__notes__), "the tar of a damaged example is not named."
+    else:
+        raise AssertionError("a damaged example: goes through.")
+
+
+@tried(
+    4,
+    sizes=st.lists(st.integers(0, 90), min_size=1, max_size=9),
+    rows=st.integers(1, 60),
+    piles=st.integers(1, 20),
+    seed=st.integers(0, 99),
+)
+def test_shuffled(sizes, rows, piles, seed):
+    """Each row comes once, with its others, in an order that follows the seed."""
+    source = source_of(sizes)
+    with tempfile.TemporaryDirectory() as folder:
+
+        def shuffled(seed):
+            groups = map(source.read, range(len(sizes)))
+            found = [*depth.shuffled(groups, rows, folder, piles, seed)]
+            assert all(0 < len(group["x"]) <= rows for group in found), "groups are too large."
+            return [np.concatenate([g[n] for g in found] or [[]]) for n in "xy"]
+
+        x, y = shuffled(seed)
+        assert np.array_equal(np.sort(x), np.arange(sum(sizes))), "a row is lost, or comes twice."
+        assert np.array_equal(2 * x, y), "columns do not belong together."
+        assert np.array_equal(shuffled(seed)[0], x), "the same seed has another order."
+        if len(x) > 60:
+            places = np.corrcoef(x, np.arange(len(x)))[0, 1]
+            assert abs(places) < 0.6 and (shuffled(seed + 1)[0] != x).any(), "it is not shuffled."
+        assert not [*Path(folder).iterdir()], "files are left behind."
+    unequal = [{"x": np.arange(3), "y": np.arange(4)}]
+    refusal("unequal lengths", lambda: [*depth.shuffled(unequal, 2, None)])
+
+
+def test_parts():
+    """A step has the same rows on any number of processes that divides the parts."""
+    source, steps = source_of([70, 3, 200, 41, 9]), 323 // 36
+    found = {}
+    for processes in (1, 2, 3, 4):
+        found[processes] = [set() for _ in range(steps)]
+        for process in range(processes):
+            stream = depth.in_parts(source, 3, 12, process, processes)
+            for step, batch in enumerate(itertools.islice(stream, steps)):
+                assert len(batch["x"]) == 36 // processes, "a process has another number of rows."
+                found[processes][step] |= set(batch["x"].tolist())
+    assert all(of == found[1] for of in found.values()), "other processes have other rows."
+    assert len(set().union(*found[1])) == steps * 36, "a row comes twice."
+    refusal("parts", lambda: next(depth.in_parts(source, 3, 12, 0, 5)))

@@ -1,72 +1,168 @@
-"""Workers of Grain end with their program, however it ends.
+"""What a reader copies from the Grain lesson and its depth, on data that they do not have."""
 
-The pipelines of the lesson are tried in test_carry_over.py, as those of all lessons.
-"""
+import itertools
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
-from copied_cells import write_modules
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills process groups")
-
-PROGRAM = '''
-"""Read from a worker of Grain, say so, and go on until stopped."""
-
-import sys
-
-import absl.flags
+import feed_grain as lesson
+import feed_grain_in_depth as depth
 import grain
-from grain_workers import start_worker
+import numpy as np
+from expecting import refusal, same
+from hypothesis import strategies as st
+from hypothesis_cases import tried
 
-if __name__ == "__main__":
-    absl.flags.FLAGS.mark_as_parsed()
-    start = {"start_worker": start_worker, "nothing": None}[sys.argv[1]]
-    chain = grain.MapDataset.range(1000).repeat().to_iter_dataset()
-    stream = iter(chain.mp_prefetch(grain.MultiprocessingOptions(1), start))
-    next(stream)
-    print("reads", flush=True)
-    for _ in stream:
-        pass
-'''
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """One with the module of what a worker does first, and a program."""
-    write_modules("grain_in_depth", tmp_path)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    return tmp_path
+SIZES = {
+    "examples": st.integers(1, 90),
+    "rows": st.integers(1, 9),
+    "processes": st.integers(1, 4),
+    "epoch": st.integers(0, 3),
+}
 
 
-@pytest.mark.parametrize(
-    "end, start, lives",
-    [
-        ("SIGINT", "start_worker", False),
-        ("SIGKILL", "start_worker", False),
-        ("SIGKILL", "nothing", True),  # what the lesson's function is for
-    ],
-)
-def test_a_worker_of_grain_ends_with_its_program(folder, end, start, lives):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    command = [sys.executable, "program.py", start]
-    program = subprocess.Popen(command, cwd=folder, process_group=0, **pipes)
-    try:
-        assert program.stdout.readline() == b"reads\n"
-        kill = os.killpg if end == "SIGINT" else os.kill
-        kill(program.pid, signal.Signals[end])
-        if lives:  # the pipe is open as long as somebody has it
-            with pytest.raises(subprocess.TimeoutExpired):
-                program.communicate(timeout=5)
-        else:
-            program.communicate(timeout=60)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
-        program.stdout.close()
+class Indexed:
+    """A source as Grain's documentation has it: a length, and an example by its index."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return {"row": self.rows[index], "image": np.full((2, 3), self.rows[index], np.uint8)}
+
+
+class Negated(grain.transforms.Map):
+    def map(self, row):
+        return -row
+
+
+class Drawn(grain.transforms.RandomMap):
+    def random_map(self, row, rng):
+        return np.array([row, rng.integers(2**30)])
+
+
+def test_arrays():
+    """`batches` moves what `Batches` gathers, of any pytree, from any step on; its state too."""
+    images = np.asfortranarray(np.arange(24 * 6).reshape(24, 2, 3))
+    arrays = {"image": images, "more": (np.arange(24) * 7,)}
+    order = lesson.Batches(arrays, 5, seed=3)
+    for make in (
+        lambda start: lesson.batches(arrays, 5, seed=3, start=start),
+        lambda start: iter(depth.InMemory(order, start)),
+    ):
+        for step, batch in enumerate(itertools.islice(make(2), 12), 2):
+            assert same(batch, order[step]), "another batch"
+        stream, resumed = make(0), make(0)
+        [*itertools.islice(stream, 6)]
+        resumed.set_state(stream.get_state())
+        assert same(next(stream), next(resumed)), "the state names another batch"
+    refusal("two lengths", lambda: lesson.batches((np.arange(9), np.arange(8)), 2))
+    refusal("before the first", lambda: lesson.batches(np.arange(9), 2, start=-1))
+    refusal("too few", lambda: lesson.batches(np.arange(9), 10))
+
+
+def test_examples():
+    """Of any source each epoch has each row once, whole, other ones left out; or it refuses."""
+
+    @tried(6, **SIZES)
+    def check(examples, rows, processes, epoch):
+        source, steps = Indexed(np.arange(examples) + 7), examples // rows
+        if not steps:
+            refusal("too few", lambda: lesson.example_batches(source, rows))
+            return
+        stream = lesson.example_batches(source, rows, seed=5, start=epoch * steps)
+        seen = [*itertools.islice(stream, 2 * steps)]
+        for part in (seen[:steps], seen[steps:]):
+            found = np.concatenate([batch["row"] for batch in part])
+            assert len(found) == len({*found.tolist()}) == steps * rows, "not each row once"
+        batch = seen[-1]
+        assert same(batch["image"], np.tile(batch["row"][:, None, None], (1, 2, 3))), "mixed up"
+
+    check()
+    made = lesson.example_batches
+    for rows in ([*range(20)], np.arange(20), grain.MapDataset.range(20)):
+        batch = next(made(rows, 20, transforms=[Negated()]))
+        assert same(np.sort(batch), np.arange(-19, 1)), "transformed otherwise"
+    whole = [*itertools.islice(made(range(20), 5, transforms=[Drawn()]), 16)]
+    again = made(range(20), 5, start=9, transforms=[Drawn()])
+    assert same(next(again), whole[9]), "random numbers that do not follow from the step"
+    drawn = np.concatenate(whole)[:, 1]
+    assert len({*drawn.tolist()}) == len(drawn), "the same random numbers again"
+    refusal("no rows", lambda: made(range(5), 0))
+    refusal("nothing", lambda: made([], 1))
+    refusal("before the first", lambda: made(range(5), 2, start=-1))
+    refusal("text", lambda: next(made(["cat", "dog"], 2)))
+    refusal("33 bits", lambda: next(made([2**33, 1], 2)))
+
+
+def test_processes():
+    """All processes together have the rows of one, with the same random numbers."""
+
+    @tried(3, **SIZES)
+    def check(examples, rows, processes, epoch):
+        together, data = rows * processes, range(examples)
+        if together > examples:
+            make = (data, rows, 0, 0, (), 0, processes)
+            refusal("too few", lambda: depth.chain_of(*make))
+            return
+        first = epoch * (examples // together)
+        whole = lesson.example_batches(data, together, 4, first, [Drawn()])
+        parts = [
+            depth.chain_of(data, rows, 4, first, [Drawn()], process, processes)
+            for process in range(processes)
+        ]
+        for step, batch in enumerate(itertools.islice(whole, 3)):
+            joined = np.concatenate([part[step] for part in parts])
+            assert same(*(np.sort(found, axis=0) for found in (joined, batch))), "other rows"
+        arrays = [
+            depth.array_batches(np.arange(examples), rows, 4, first, process, processes)
+            for process in range(processes)
+        ]
+        joined = np.concatenate([next(part) for part in arrays])
+        assert same(joined, lesson.Batches(np.arange(examples), together, 4)[first]), "arrays"
+
+    check()
+
+
+def test_failures():
+    """`without_failures` leaves out the batches that fail, one by one, and no more than allowed."""
+
+    class Fails(grain.transforms.Map):
+        def map(self, row):
+            assert row != 3  # an error without a text
+            if row == 11:
+                raise ValueError(f"row {row} is broken")
+            return row
+
+    def stream(start):
+        return lesson.example_batches(range(24), 4, 1, start, [Fails()])
+
+    whole = [*itertools.islice(lesson.example_batches(range(24), 4, 1), 12)]
+    broken = {step for step, rows in enumerate(whole) if {3, 11} & {*rows.tolist()}}
+    right = [(step, rows) for step, rows in enumerate(whole) if step not in broken]
+    for start in (0, 4):
+        got = depth.without_failures(stream, start, most=len(broken))
+        expected = [found for found in right if found[0] >= start]
+        assert same([*itertools.islice(got, len(expected))], expected), "other batches"
+    few = depth.without_failures(stream, most=len(broken) - 1)
+    refusal("one too many", lambda: [*itertools.islice(few, 12)])
+
+
+def test_a_stream_of_the_hub():
+    """The state of a stream of Hugging Face goes through Grain's, twice in a row, loses no row."""
+    from datasets import Dataset
+
+    def stream():
+        rows = Dataset.from_dict({"row": [*range(60)]}).to_iterable_dataset(num_shards=4)
+        return iter(depth.Stream(rows.shuffle(seed=1, buffer_size=1)).batch(4))
+
+    whole = [batch["row"] for batch in stream()]
+    assert same(np.sort(np.concatenate(whole)), np.arange(60)), "rows are lost"
+    one = stream()
+    [*itertools.islice(one, 3)]
+    two = stream()
+    two.set_state(one.get_state())
+    [*itertools.islice(two, 5)]
+    three = stream()
+    three.set_state(two.get_state())
+    assert same([batch["row"] for batch in three], whole[8:]), "after two resumes other rows"

@@ -1,192 +1,131 @@
-"""What a reader copies from the lesson on remote workers works elsewhere; its manifest is valid."""
+"""The lesson on remote workers: its functions on other photographs, and on late batches."""
 
-import os
-import re
-import subprocess
+import itertools
 import sys
-import time
+import tempfile
+from pathlib import Path
+from unittest import mock
 
-import kubernetes_validate
+import feed_remote_workers as lesson
+import feed_remote_workers_in_depth as depth
+import numpy as np
 import pytest
-import yaml
-from copied_cells import source_with, write_modules
-from processes import running
-
-from tools.lesson import lessons
-
-NAME, DEPTH = "remote_workers", "remote_workers_in_depth"
+from expecting import refusal, same
+from hypothesis import strategies as st
+from hypothesis_cases import tried
+from PIL import Image
 
 
-def test_the_manifest_is_valid_and_runs_what_the_page_ran():
-    """Each document holds to the schema of its kind, and the commands are those of the module."""
-    [manifest] = re.findall(r"^```yaml\n(.*?)^```", lessons.md_path(DEPTH).read_text(), re.M | re.S)
-    documents = [*yaml.safe_load_all(manifest)]
-    for document in documents:
-        kubernetes_validate.validate(document, "1.34", strict=True)
-    kinds = [(document["kind"], document["metadata"]["name"]) for document in documents]
-    sets = [d for d in documents if d["kind"] == "StatefulSet"]
-    containers = [d["spec"]["template"]["spec"]["containers"][0] for d in sets]
-    dispatcher, worker = (container["command"] for container in containers)
-    assert dispatcher == ["python", "tf_service.py", "dispatcher", "5050", "/journal"]
-    assert worker[:3] == ["python", "tf_service.py", "worker"]
-    assert worker[3:] == ["5051", "dispatcher:5050", "$(POD).workers:5051"]
-    for document in sets:  # the names in these addresses are those of headless Services
-        assert ("Service", document["spec"]["serviceName"]) in kinds
-    for container, port in zip(containers, (5050, 5051), strict=True):
-        assert container["readinessProbe"] == {"tcpSocket": {"port": port}}
-        assert "memory" in container["resources"]["limits"]
-    services = [d["spec"] for d in documents if d["kind"] == "Service"]
-    assert [s["clusterIP"] for s in services] == ["None", "None"]
-    assert [s["ports"][0]["port"] for s in services] == [5050, 5051]
+@pytest.fixture(autouse=True, scope="module")
+def ray():
+    """Ray on this machine. Its workers get what is defined here by value: no path leads here."""
+    import ray
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    scratch = tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True)
+    options = {"include_dashboard": False, "object_store_memory": 10**8, "log_to_driver": False}
+    ray.init("local", num_cpus=2, _temp_dir=scratch.name, logging_level="critical", **options)
+    yield
+    ray.shutdown()
 
 
-def sources(name: str, *starts: str) -> str:
-    """The cells of a page that have these texts, one after the other."""
-    found = "\n".join(source_with(text, name) for text in starts)
-    return re.sub(r"^( *)%pip.*$", r"\1pass", found, flags=re.MULTILINE)
+def made(step):
+    """A batch of nested columns that takes a while, another while at each step."""
+    random = np.random.default_rng(step)
+    __import__("time").sleep(random.uniform(0, 0.02))
+    return {"rows": random.random((step % 5, 3)), "more": (np.int64(step), f"text {step}")}
 
 
-def run(script: str, folder) -> subprocess.CompletedProcess:
-    file = folder / "script.py"
-    file.write_text(script)
-    command = [sys.executable, str(file)]
-    free = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    return subprocess.run(
-        command, cwd=folder, env=free, capture_output=True, text=True, timeout=580, check=False
-    )
+@tried(3, start=st.integers(0, 10**9), ahead=st.integers(1, 20), count=st.integers(1, 30))
+def test_order(start, ahead, count):
+    """Each batch comes once, in order, from any step, beside another stream."""
+    streams = [lesson.batches(made, first, ahead) for first in (start, start + 7)]
+    for number in range(count):
+        for first, stream in zip((start, start + 7), streams, strict=True):
+            batch, right = next(stream), made(first + number)
+            assert np.array_equal(batch["rows"], right["rows"]), f"batch {number} is another."
+            assert batch["more"] == right["more"], f"batch {number} is another."
 
 
-def end(pids: list[int]) -> None:
-    start = time.monotonic()
-    while left := running(pids):
-        assert time.monotonic() - start < 300, left  # Ray's agents look about once a minute
-        time.sleep(0.1)
+def test_refusals():
+    """What cannot work is refused at the call, and a failed batch is named."""
+    for given in ((3,), (made, -1), (made, 0, 0)):
+        refusal(f"batches{given}", lambda given=given: lesson.batches(*given))
 
+    def fails(step):
+        raise KeyError(step)
 
-def test_no_server_outlives_the_notebook(tmp_path):
-    """A program that starts servers as the page does, and is killed."""
-    write_modules(DEPTH, tmp_path)
-    imports = "import os, socket, subprocess, sys, tempfile\n"
-    ends = "\nprint(*[server.pid for server in (dispatcher, *workers)], flush=True)\n"
-    done = run(imports + sources(DEPTH, "def serve(") + ends + "os.kill(os.getpid(), 9)", tmp_path)
-    assert done.returncode == -9, done.stderr
-    servers = [*map(int, done.stdout.split())]
-    assert len(servers) == 3
-    end(servers)
-
-
-RAY = sources(NAME, "def start_ray(", "class batches:") + "\nstart_ray(cores=2)\n"
-KILLED = """
-import psutil
-print(next(batches(lambda step: step, start=5)))
-print(*[p.pid for p in psutil.Process().children(recursive=True)], flush=True)
-os.kill(os.getpid(), 9)
-"""
-
-
-def test_no_worker_of_ray_outlives_a_program_that_is_killed(tmp_path):
-    done = run(RAY + KILLED, tmp_path)
-    assert done.returncode == -9, done.stderr
-    first, pids = done.stdout.splitlines()
-    assert first == "5"
-    assert len(pids.split()) > 2
-    end([*map(int, pids.split())])
-
-
-LIVES = """
-import signal, threading, time
-import numpy as np, psutil
-
-marks = os.environ["RAY_TMPDIR"]
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-
-
-def once(step, what):
-    file = os.path.join(marks, f"{what} {step}")
-    return not os.path.exists(file) and not open(file, "w").close()
-
-
-def make(step):
-    if step % 10 == 7 and once(step, "killed"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return {"x": np.random.default_rng(step).random(20_000)}
-
-
-def fails(step):
-    return 1 // (step - 3)
-
-
-def right(batch, step):
-    return np.array_equal(batch["x"], np.random.default_rng(step).random(20_000))
-
-
-one, two = batches(make, 5), batches(make, 40)
-pairs = [(next(one), next(two)) for _ in range(15)]
-print("pairs", all(right(a, 5 + n) and right(b, 40 + n) for n, (a, b) in enumerate(pairs)))
-
-stream = batches(fails)
-for again in range(2):
     try:
-        for batch in stream:
-            pass
-    except ZeroDivisionError as error:
-        print("error", stream.step, *error.__notes__)
-
-gate = os.path.join(marks, "gate")
+        next(lesson.batches(fails, 12))
+    except KeyError as error:
+        said = [*getattr(error, "__notes__", [])]
+    assert said == ["This was batch 12."], f"the batch that failed is not named: {said}"
 
 
-def waits(step):
-    while not os.path.exists(gate):
-        time.sleep(0.05)
-    return step
+def test_photographs():
+    """Each photograph comes once in an epoch, with its label; damaged ones are named."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"{number}.png") for number in range(23)]
+        for number, file in enumerate(files):
+            Image.new("L", (20 + number, 30), 10 * number).save(file)
+        labels = np.arange(23) % 3
+        for batch_size in (1, 5, 23):
+            make = lesson.photographs_of(files, labels, batch_size, 8)
+            steps = 23 // batch_size
+            for epoch in range(2):
+                batches = [make(epoch * steps + step) for step in range(steps)]
+                images, given = map(np.concatenate, zip(*batches, strict=True))
+                numbers = images[:, 0, 0, 0] // 10
+                assert len({*numbers.tolist()}) == steps * batch_size, "a photograph comes twice."
+                assert np.array_equal(numbers % 3, given), "labels are wrong."
+                assert images.shape[1:] == (8, 8, 3), f"photographs are {images.shape[1:]}."
+        for given in ((files, labels, 24, 8), (files, labels[1:], 4, 8), ([], [], 1, 8)):
+            refusal("no batch", lambda given=given: lesson.photographs_of(*given))
+        deep, cut = Path(folder, "deep.png"), Path(folder, "cut.jpg")
+        Image.new("I;16", (30, 30)).save(deep)
+        Image.effect_noise((60, 60), 50).save(cut)
+        cut.write_bytes(cut.read_bytes()[:-500])
+        for bad in (deep, cut):
+            make = lesson.photographs_of([bad], [0], 1, 8)
+            said = refusal(bad.name, lambda make=make: make(0))
+            assert bad.name in said, f"{bad.name} is not named: {said}"
 
 
-stream = batches(waits, timeout=2)
-try:
-    next(stream)
-except TimeoutError:
-    print("TimeoutError")
-stream.timeout = 600
-threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    next(stream)
-except KeyboardInterrupt:
-    print("Ctrl-C")
-open(gate, "w").close()
-print("goes on", next(stream), next(stream), stream.step)
-pids = [p.pid for p in psutil.Process().children(recursive=True)]
-ray.shutdown()
-print(*pids, flush=True)
-try:
-    batches(make)
-except ValueError as error:
-    print(error)
-"""
-AGAIN = """
-start_ray(cores=2)
-print("again", next(batches(make, 9))["x"].shape)
-ray.shutdown()
-"""
+def test_shares():
+    """The shares of a batch are the same rows on any number of processes."""
+    for processes in (1, 2, 3, 6):
+        shares = [
+            depth.share_of(lambda n: (np.full(2, n),), 6, process, processes)
+            for process in range(processes)
+        ]
+        for step in (0, 5):
+            rows = np.concatenate([share(step)[0] for share in shares])
+            right = np.repeat(np.arange(6 * step, 6 * step + 6), 2)
+            assert np.array_equal(rows, right), f"{processes} processes have other rows: {rows}"
+    for given in ((6, 0, 4), (6, 2, 2), (6, -1, 2)):
+        refusal(f"share_of{given}", lambda given=given: depth.share_of(made, *given))
 
 
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory):
-    """A program that goes through all of it, and starts Ray a second time."""
-    return run(RAY + LIVES + AGAIN, tmp_path_factory.mktemp("lived"))
+def test_service():
+    """What the service loses or sends late is made here, and counted."""
+    import tensorflow as tf
 
+    def distribute(*_, **__):
+        def loses(dataset):
+            kept = dataset.filter(lambda n, _: tf.math.floormod(n, 10) != 3)
+            return kept.shuffle(5, seed=0)
 
-def test_a_worker_is_killed_beside_another_stream_and_nothing_is_lost(lived):
-    assert "pairs True" in lived.stdout, lived.stderr
+        return loses
 
+    def make(step):
+        return {"step": step}
 
-def test_an_exception_names_its_batch_and_ctrl_c_is_no_end(lived):
-    assert "error 3 This was batch 3.\n" * 2 in lived.stdout, lived.stderr
-    assert "TimeoutError\nCtrl-C\ngoes on 0 1 2\n" in lived.stdout, lived.stderr
-
-
-def test_after_the_shutdown_nothing_runs_and_a_second_run_starts(lived):
-    assert lived.returncode == 0, lived.stderr
-    *_, pids, refused, again = lived.stdout.splitlines()
-    end([*map(int, pids.split())])
-    assert refused == "Ray is not connected: call ray.init first"
-    assert again == "again (20000,)"
+    service = tf.data.experimental.service
+    with mock.patch.object(service, "distribute", distribute):
+        stream = depth.service_batches(make, "nowhere", start=20, ahead=100)
+        came = [*itertools.islice(stream, 50)]
+    steps = [int(batch["step"]) for batch, _ in came]
+    assert steps == [*range(20, 70)], f"steps are {steps}."
+    assert came[-1][1] == 5, f"5 batches were lost, and {came[-1][1]} are counted."
+    assert same(came[3][0], {"step": np.int64(23)})

@@ -1,286 +1,201 @@
-"""How the streams of the lesson on workers end: nothing is left behind, and nothing is lost."""
+"""The cells to copy of the lesson on workers, on other objects of batches."""
 
 import contextlib
-import os
-import signal
-import subprocess
-import sys
+import itertools
+import multiprocessing
+import pickle
+import tempfile
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
-import pytest
-from copied_cells import source_with, write_modules
-from processes import running
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pidfd and /dev/shm are Linux's")
-
-PATIENCE_S = 120  # for what takes seconds on a quiet machine
-
-PROGRAM = '''
-"""Streams that end in one way: python program.py END"""
-
-import contextlib
-import faulthandler
-import itertools
-import os
-import signal
-import sys
-import time
-
-faulthandler.dump_traceback_later(300, exit=True)  # what hangs says where
+import feed_workers_beside_jax as lesson
+import feed_workers_beside_jax_in_depth as depth
+import numpy as np
+from expecting import refusal, same
+from hypothesis import strategies as st
+from hypothesis_cases import tried
 
 
-class Numbers:
-    """batches[step]: which step it is, and which process made it."""
+def left() -> list:
+    """The threads and processes of a stream that have not ended."""
+    threads = [each for each in threading.enumerate() if each.name.startswith("batches")]
+    return threads + multiprocessing.active_children()
+
+
+def taken(stream, steps: int) -> list:
+    with contextlib.closing(stream):
+        return list(itertools.islice(stream, steps))
+
+
+class Steps:
+    """batches[step] is the step, later or sooner; it counts what is made and what runs at once."""
+
+    def __init__(self, fails=None):
+        self.made, self.running, self.most, self.fails = [], 0, 0, fails
+        self.lock = threading.Lock()
 
     def __getitem__(self, step):
-        return {"step": step, "pid": os.getpid()}
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.made.append(step)
+        time.sleep(0.002 * (step * 7 % 3))
+        with self.lock:
+            self.running -= 1
+        if step == self.fails:
+            raise LookupError(f"step {step}")
+        return step
 
 
-def steps_of(stream, count):
-    return [batch["step"] for batch in itertools.islice(stream, count)]
+# Threads -------------------------------------------------------------------------------------
 
 
-def survives(process_batches):
-    with contextlib.closing(process_batches(Numbers(), 2)) as stream:  # Ctrl-C between batches
-        got = steps_of(stream, 3)
-        try:
-            os.killpg(0, signal.SIGINT)
-            time.sleep(60)
-        except KeyboardInterrupt:
-            got += steps_of(stream, 20)
-    assert got == [*range(23)], got
-    got, stream = [], process_batches(Numbers(), 2)  # a worker is killed
-    with contextlib.suppress(RuntimeError):
-        for batch in stream:
-            got.append(batch["step"])
-            if len(got) == 7:
-                os.kill(batch["pid"], signal.SIGKILL)
-    assert stream.gi_frame is None and 7 <= len(got) < 30, got
-    with contextlib.closing(process_batches(Numbers(), 2, start=len(got))) as stream:
-        other = process_batches(Numbers(), 1, start=900)  # two at once, and a second run
-        for step, batch in enumerate(itertools.islice(stream, 30 - len(got))):
-            assert next(other)["step"] == 900 + step
-            got.append(batch["step"])
-        other.close()
-    assert got == [*range(30)], got
+@tried(
+    8,
+    threads=st.integers(1, 6),
+    start=st.integers(0, 200) | st.just(2**40),
+    steps=st.integers(1, 20),
+)
+def test_threads_in_order(threads, start, steps):
+    """Each batch once, in order, from any step on; a bounded number is made ahead."""
+    source = Steps()
+    with contextlib.closing(lesson.thread_batches(source, threads, start)) as stream:
+        got = list(itertools.islice(stream, steps))
+        time.sleep(0.03)  # for what is made ahead
+    assert got == [*range(start, start + steps)], "the batches are not those of the steps."
+    assert source.most <= threads, f"{source.most} run at once, of {threads} threads."
+    assert len(source.made) <= steps + 2 * threads, "more is made ahead than the bound."
+    assert not left(), "threads are left."
 
 
-def main(end):
-    from multiprocessing import active_children, resource_tracker
-    from streams import process_batches
+def test_thread_errors():
+    """An error is raised at its batch, and the threads end, as when a stream is dropped."""
+    stream, got = lesson.thread_batches(Steps(fails=5), 3), []
+    error = refusal("a batch that fails", lambda: got.extend(stream), LookupError)
+    assert "step 5" in error and got == [0, 1, 2, 3, 4], f"{got} came before the error."
+    assert not left(), "threads are left after an error."
+    stream = lesson.thread_batches(Steps(), 3)
+    assert next(stream) == 0 and len(left()) == 3
+    del stream
+    assert not left(), "threads are left after the stream is dropped."
+    streams = [lesson.thread_batches(Steps(), 2, start) for start in (0, 9)]
+    pairs = list(itertools.islice(zip(*streams, strict=True), 5))
+    assert pairs == [*zip(range(5), range(9, 14), strict=True)], "two streams disturb each other."
+    for stream in streams:
+        stream.close()
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    register = resource_tracker.register
 
-    def registered(name, kind):
-        print("file", name, flush=True)
-        register(name, kind)
+def test_arguments():
+    """What cannot work is refused by its name, before a worker starts."""
+    for make, workers in (("thread_batches", "threads"), ("process_batches", "workers")):
+        for number, start in ((0, 0), (-1, 0), (1, -1)):
+            call = lambda make=make, number=number, start=start: next(  # noqa: E731
+                getattr(lesson, make)([1, 2, 3], number, start)
+            )
+            said = refusal("arguments", call)
+            assert f"{workers}={number}, {start=}" in said, f"arguments are not named: {said}"
+    assert not left()
 
-    resource_tracker.register = registered
-    if end == "survives":
-        survives(process_batches)
-        assert not active_children()
-        print("survived", flush=True)
+
+# Processes -----------------------------------------------------------------------------------
+
+
+def test_processes():
+    """What comes is what batches[step] makes, in any structure; an error at its batch."""
+    structure = [
+        {"n": np.arange(3) + step, "s": f"{step}", "p": (np.float16(step), np.ones((2, 0)))}
+        for step in range(7)
+    ]
+    stream, got = lesson.process_batches(structure, 2, start=2), []
+    error = refusal_lines(lambda: got.extend(stream), IndexError)
+    assert error[-1] == "IndexError: list index out of range", error
+    assert len(got) == 5, f"{len(got)} batches came before the error, not 5."
+    for found, made in zip(got, structure[2:], strict=True):
+        assert found["s"] == made["s"] and isinstance(found["n"], np.ndarray), found
+        assert [*found] == [*made], f"the keys come in another order: {[*found]}"
+        assert same([found["n"], *found["p"]], [made["n"], *made["p"]])
+        assert found["p"][1].dtype == float and found["n"].dtype == made["n"].dtype
+    assert not left(), "processes are left after an error."
+    stream, got = lesson.process_batches(Ended(), 1), []
+    error = refusal_lines(lambda: got.extend(stream), RuntimeError)
+    assert got == [0, 1], f"{got} came before the error."
+
+
+class Ended:
+    """batches[step] with a mistake that would look like the end of the stream."""
+
+    def __getitem__(self, step):
+        return step if step < 2 else next(iter([]))
+
+
+def refusal_lines(call, kind) -> list[str]:
+    try:
+        call()
+    except kind as error:
+        kept = error  # its frames must not hold the workers
+    else:
+        raise AssertionError("no error came.")
+    assert not left(), "an error that is kept holds the processes."
+    return str(kept).strip().splitlines()
+
+
+# Made ----------------------------------------------------------------------------------------
+
+
+@tried(
+    3,
+    count=st.integers(0, 300),
+    batch_size=st.integers(1, 40),
+    seed=st.integers(0, 2**40),
+    step=st.integers(0, 500),
+)
+def test_made(count, batch_size, seed, step):
+    """An epoch has each item once; what is random follows from seed, epoch and item."""
+    made_of = lesson.Made
+
+    def make(item, random):
+        return {"item": np.int64(item), "drawn": random.random()}
+
+    if count < batch_size:
+        refusal("too few items", lambda: made_of(range(count), make, batch_size))
         return
-    stream = process_batches(Numbers(), 2)
-    got = steps_of(stream, 10)
-    assert got == [*range(10)], got
-    print("runs", *(process.pid for process in active_children()), flush=True)
-    if end == "exception":
-        raise LookupError("of the loop")
-    time.sleep(600)
+    batches = made_of(range(count), make, batch_size, seed)
+    epochs = [
+        [batches[n] for n in range(e * batches.steps, (e + 1) * batches.steps)] for e in (0, 1)
+    ]
+    rows = [np.concatenate([batch["item"] for batch in epoch]) for epoch in epochs]
+    draws = [np.concatenate([batch["drawn"] for batch in epoch]) for epoch in epochs]
+    for epoch in rows:
+        assert len(epoch) == batches.steps * batch_size == len({*epoch}), "an item comes twice."
+    assert count - len(rows[0]) < batch_size, "more is left out than the rest."
+    if len(rows[0]) > 20:
+        assert not np.array_equal(*rows), "two epochs have the same order."
+        assert len({*draws[0], *draws[1]}) == 2 * len(draws[0]), "two examples draw the same."
+    again = made_of(range(count), make, batch_size, seed)
+    assert same(again[step], batches[step]), "another object has another batch."
 
 
-if __name__ == "__main__":
-    main(sys.argv[1])
-'''
+def test_gathered():
+    """A gather has the rows of `Made`."""
+    items = np.arange(60).reshape(20, 3)
+    options = items, lambda row, random: {"image": row}, 6, 3
+    one, other = lesson.Gathered(*options), lesson.Made(*options)
+    assert all(same(one[step], other[step]) for step in range(9)), "the rows are others."
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("streams")
-    for name in ("workers_beside_jax", "workers_beside_jax_in_depth"):
-        write_modules(name, folder)
-    streams = "def thread_batches(", "def process_batches("
-    cells = [source_with(text, "workers_beside_jax") for text in streams]
-    (folder / "streams.py").write_text("\n".join(cells))
-    (folder / "program.py").write_text(PROGRAM)
-    (folder / "started.py").write_text(STARTED)
-    return folder
+# The depth -----------------------------------------------------------------------------------
 
 
-def of_group(group: int) -> list[int]:
-    """The processes of the program, and what it started, that run."""
-    found = []
-    for process in running(psutil.pids()):
-        with contextlib.suppress(ProcessLookupError):
-            if os.getpgid(process.pid) == group:
-                found.append(process.pid)
-    return found
-
-
-def until(condition) -> bool:
-    end = time.monotonic() + PATIENCE_S
-    while not (met := condition()) and time.monotonic() < end:
-        time.sleep(0.2)
-    return bool(met)
-
-
-def lines_until(program, word: str) -> list[str]:
-    lines = []
-    for line in program.stdout:
-        lines.append(line.rstrip())
-        if line.startswith(word):
-            break
-    return lines
-
-
-@pytest.mark.parametrize("end", ["survives", "exception", "SIGINT", "SIGTERM", "SIGKILL"])
-def test_nothing_is_left_and_nothing_is_lost(folder, end):
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    how = {"cwd": folder, "env": environment, "text": True, "start_new_session": True}
-    command = [sys.executable, "program.py", end]
-    told = folder / "errors.txt"  # a pipe might be full
-    with (
-        told.open("w") as file,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, **how) as program,
-    ):
-        try:
-            lines = lines_until(program, "survived" if end == "survives" else "runs")
-            if end == "SIGINT":
-                os.killpg(program.pid, signal.SIGINT)  # as a terminal does
-            elif end.startswith("SIG"):
-                program.send_signal(signal.Signals[end])
-            assert until(lambda: not of_group(program.pid)), f"{of_group(program.pid)} live on"
-            errors = told.read_text()
-        finally:
-            for pid in of_group(program.pid):
-                os.kill(pid, signal.SIGKILL)
-    codes = {"survives": 0, "exception": 1, "SIGINT": -2, "SIGTERM": -15, "SIGKILL": -9}
-    assert program.returncode == codes[end], errors
-    said = {"exception": "LookupError: of the loop", "SIGINT": "KeyboardInterrupt"}
-    assert said.get(end, "") in errors, errors
-    if end == "survives":
-        assert "Traceback" not in errors, errors
-    else:
-        assert len(lines[-1].split()) == 3, "two workers ran"
-    names = [line.split()[1] for line in lines if line.startswith("file")]
-    assert names, "no semaphore was seen"
-    files = [Path("/dev/shm", f"sem.{name.strip('/')}") for name in names]
-    assert until(lambda: not any(file.exists() for file in files)), files
-
-
-# Workers of other kinds, when their program is killed: the table of the depth --------------------
-
-STARTED = '''
-"""Start a worker of each kind, with start_worker or without, print their ids, and wait."""
-
-import faulthandler
-import multiprocessing
-import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
-
-from loader_worker import start_worker
-
-
-def started(way, first):
-    if "DataLoader" in way:
-        import numpy as np
-        import torch
-
-        rows = np.ones((9, 100_000))  # more than a pipe holds
-        how = {"multiprocessing_context": way.split()[1], "num_workers": 1}
-        how["collate_fn"] = np.asarray if "arrays" in way else torch.asarray
-        how |= {"batch_size": None, "worker_init_fn": first}
-        return iter(torch.utils.data.DataLoader(rows, **how))
-    if "Grain" in way:
-        import absl.flags
-        import grain
-
-        absl.flags.FLAGS.mark_as_parsed()
-        chain = grain.MapDataset.range(9_999).to_iter_dataset()
-        results = iter(chain.mp_prefetch(grain.MultiprocessingOptions(1), first))
-    else:
-        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), first)
-        results = (pool.submit(abs, number).result() for number in range(9))
-    next(results)
-    return results
-
-
-if __name__ == "__main__":
-    faulthandler.dump_traceback_later(300, exit=True)  # what hangs says where
-    first, *ways = sys.argv[1:]
-    kept, known = [], set()
-    for way in ways:
-        kept.append(started(way, start_worker if first == "start_worker" else None))
-        next(kept[-1])
-        [worker] = {process.pid for process in multiprocessing.active_children()} - known
-        known.add(worker)
-        print(worker, flush=True)
-    time.sleep(600)
-'''
-WAYS = ["DataLoader spawn", "DataLoader spawn arrays", "DataLoader forkserver", "pool", "Grain"]
-
-
-def ended(folder: Path, first: str) -> set[str]:
-    """The ways of which no worker runs any more when the program was killed."""
-    how = {"stdout": subprocess.PIPE, "text": True, "cwd": folder, "start_new_session": True}
-    with subprocess.Popen([sys.executable, "started.py", first, *WAYS], **how) as program:
-        workers = {way: int(program.stdout.readline()) for way in WAYS}
-        program.kill()
-    try:
-        waited = WAYS if first == "start_worker" else WAYS[:1]
-        until(lambda: not running(workers[way] for way in waited))
-        time.sleep(0 if first == "start_worker" else 7)  # PyTorch's own watch looks each 5 s
-        return {way for way in WAYS if not running([workers[way]])}
-    finally:
-        for process in running([*workers.values(), *of_group(program.pid)]):
-            process.kill()
-
-
-NOTHING = pytest.param("nothing", WAYS[:1], marks=pytest.mark.weekly)
-
-
-@pytest.mark.parametrize("first, expected", [("start_worker", WAYS), NOTHING])
-def test_workers_end_with_a_killed_program(folder, first, expected):
-    assert ended(folder, first) == {*expected}
-
-
-# Threads share no file ---------------------------------------------------------------------------
-
-SHARED = ("io.BytesIO(jpeg)", "jpeg")  # a file has one position, for all threads
-
-
-@pytest.mark.parametrize("changed, right", [((), True), (SHARED, False)], ids=["own", "shared"])
-def test_threads_decode_as_one_does(folder, changed, right):
-    import io
-
-    from PIL import Image
-
-    module, names = (folder / "loader_examples.py").read_text(), {}
-    if changed:
-        assert module.count(changed[0]) == 1
-        module = module.replace(*changed)
-    exec(module, names)
-    file = io.BytesIO()
-    Image.effect_noise((200, 150), 64).convert("RGB").save(file, "JPEG")
-    jpeg = file if changed else file.getvalue()
-    alone = names["decoded"](io.BytesIO(file.getvalue()) if changed else jpeg, None)["image"]
-
-    def same(_) -> bool:
-        try:
-            return (names["decoded"](jpeg, None)["image"] == alone).all()
-        except Exception:  # no photograph, or a part of one
-            return False
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # the threads take turns all the time
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            assert all(pool.map(same, range(256))) == right
-    finally:
-        sys.setswitchinterval(interval)
+def test_rows():
+    """A file of rows travels as a path, and gives copies that can be written to."""
+    with tempfile.TemporaryDirectory() as folder:
+        array = np.arange(2_400, dtype=np.int16).reshape(600, 4)
+        np.save(Path(folder, "rows.npy"), array)
+        with contextlib.chdir(folder):
+            rows = depth.Rows("rows.npy")
+        rows = pickle.loads(pickle.dumps(rows))  # in another folder
+        assert len(rows) == 600 and np.array_equal(rows[[5, 0]], array[[5, 0]])
+        rows[2][:] = 0
+        assert np.array_equal(rows[2], array[2]), "a write reaches the file."
+        assert len(pickle.dumps(rows)) < 1_000, "the rows travel."

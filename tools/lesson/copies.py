@@ -8,6 +8,7 @@ import ast
 import itertools
 import symtable
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from nbformat import NotebookNode
@@ -49,16 +50,15 @@ def blocks(notebook: NotebookNode) -> dict[int, str]:
     """
     cells = lessons.code_cells(notebook)
     statements = [*itertools.chain.from_iterable(map(statements_of, itertools.count(), cells))]
-    written = {cell.source.split()[1].removesuffix(".py") for cell in cells if writes(cell)}
+    written = {module_of(cell) for cell in cells if writes(cell)}
     copied = [number for number, cell in enumerate(cells) if is_copied(cell)]
-    needed = {number: closure(number, statements) for number in copied}
+    needed = {number: closure({number}, statements) for number in copied}
     found = {}
     for number in copied:
         used = {statement for n in copied if n > number for statement in needed[n]}
         functions = {s for s in needed[number] if s.cell == number and s.is_function}
         alone = all(statement.cell == number for statement in needed[number])
-        imports = [statement.imports for statement in needed[number] if statement.imports]
-        modules = {getattr(node, "module", node.names[0].name) for node in imports}
+        modules = {imported_from(s.imports) for s in needed[number] if s.imports}
         if not (functions <= used or alone or written & modules):
             found[number] = text(needed[number])
     return found
@@ -66,6 +66,16 @@ def blocks(notebook: NotebookNode) -> dict[int, str]:
 
 def writes(cell: NotebookNode) -> bool:
     return cell.source.startswith("%%writefile")
+
+
+def module_of(cell: NotebookNode) -> str:
+    """The name of the module that a cell with `%%writefile` writes."""
+    return Path(cell.source.split()[1]).stem
+
+
+def imported_from(node: ast.Import | ast.ImportFrom) -> str:
+    """The name of the module that an import of one name asks for."""
+    return node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
 
 
 def is_copied(cell: NotebookNode) -> bool:
@@ -76,11 +86,15 @@ def is_copied(cell: NotebookNode) -> bool:
     return any(isinstance(node, ast.FunctionDef) for node in lessons.python(cell.source).body)
 
 
-def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
-    """The statements of a cell that bind a name, and the settings that a setup cell makes."""
-    if PASSED_OVER & set(lessons.tags(cell)) or writes(cell):
+def statements_of(number: int, cell: NotebookNode, written: bool = False) -> Iterator[Statement]:
+    """The statements of a cell that bind a name, and the settings that a setup cell makes.
+
+    `written`: also those of a module that the cell writes into a file.
+    """
+    if PASSED_OVER & set(lessons.tags(cell)) or (writes(cell) and not written):
         return
-    lines = cell.source.splitlines()
+    source = cell.source.partition("\n")[2] if writes(cell) else cell.source
+    lines = source.splitlines()
     for node in lessons.python(cell.source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
@@ -90,6 +104,8 @@ def statements_of(number: int, cell: NotebookNode) -> Iterator[Statement]:
             continue
         decorators = getattr(node, "decorator_list", [])
         first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+        while first > 1 and lines[first - 2].startswith("# ") and "@title" not in lines[first - 2]:
+            first -= 1  # a comment above comes along
         source = "\n".join(lines[first - 1 : node.end_lineno])
         table = symtable.symtable(ast.unparse(node), "cell", "exec")
         binds = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
@@ -106,14 +122,27 @@ def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
     """
     call = node.value if isinstance(node, ast.Expr) else None
     dotted = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-    return dotted and "setup" in lessons.tags(cell)
+    # How many devices JAX pretends to have is the page's affair.
+    return dotted and "setup" in lessons.tags(cell) and "jax.config" not in ast.unparse(call)
 
 
-def closure(number: int, statements: list[Statement]) -> list[Statement]:
-    """The statements that a cell needs, in their order: of itself and of those above it.
+def closure(cells: set[int], statements: list[Statement]) -> list[Statement]:
+    """The statements that these cells need, in their order: of themselves and of those above them.
 
     What none of them defines, a function, a class or an import further below does.
     """
+    found = set().union(*(needed_by(number, statements) for number in cells))
+    libraries = {name for i in found if statements[i].imports for name in statements[i].binds}
+    return [
+        s
+        for i, s in enumerate(statements)
+        # A setting of these libraries alone comes with them.
+        if i in found or (s.cell <= max(cells) and not s.binds and set() < s.uses <= libraries)
+    ]
+
+
+def needed_by(number: int, statements: list[Statement]) -> set[int]:
+    """The indices of the statements that the definitions of a cell need, and their own."""
     wanted = {i for i, s in enumerate(statements) if s.cell == number and s.is_definition}
     waiting = [*wanted]
     while waiting:
@@ -126,17 +155,14 @@ def closure(number: int, statements: list[Statement]) -> list[Statement]:
                 found = found[-1:]  # the definition that holds in this cell
             waiting += set(found) - wanted
             wanted.update(found)
-    libraries = {name for i in wanted if statements[i].imports for name in statements[i].binds}
-    return [
-        s
-        for i, s in enumerate(statements)
-        # A setting of these libraries alone comes with them.
-        if i in wanted or (s.cell <= number and not s.binds and set() < s.uses <= libraries)
-    ]
+    return wanted
 
 
-def text(statements: list[Statement]) -> str:
-    """The code, with the names that come from one module in one import."""
+def text(statements: list[Statement], origins: dict[int, str] | None = None) -> str:
+    """The code, with the names that come from one module in one import.
+
+    `origins`: of a cell, by its number, a comment that stands above what is taken from it.
+    """
     imports, body = {}, []
     for statement in statements:
         node = statement.imports
@@ -153,8 +179,12 @@ def text(statements: list[Statement]) -> str:
     ]
     parts = ["\n".join(lines)]
     before = True  # an import, a function or a class: blank lines follow
+    cell = None
     for statement in body:
         large = statement.is_definition
-        parts.append(("\n\n" if large else "\n" if before else "") + statement.source)
-        before = large
+        blank = "\n\n" if large else "\n" if before else ""
+        if origins and statement.cell != cell:
+            blank = f"\n\n{origins[statement.cell]}\n\n"
+        parts.append(blank + statement.source)
+        before, cell = large, statement.cell
     return "\n".join(parts).strip()

@@ -1,6 +1,5 @@
 """The lesson on feeding the device in a process of its own: what it hands out, on other data."""
 
-import ast
 import collections
 import concurrent.futures
 import contextlib
@@ -10,21 +9,16 @@ import threading
 import time
 import types
 
+import feed_feed_the_device as lesson
+import feed_feed_the_device_in_depth as depth
 import numpy as np
-from copied_cells import refusal
-
-from benchmarks.lesson import only, tagged
+from expecting import refusal
 
 SHAPES = ((8, 8), (5, 7, 3), (11,))
 
 
-def prepare(names) -> None:
-    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
-    exec(only(tagged("resident-epoch"), kinds), names)
-
-
-def check_diagnose(names) -> None:
-    diagnose = names["diagnose"]
+def test_diagnose():
+    diagnose = lesson.diagnose
     for count, steps, ready in ((0, 5, 0), (1, 5, 0), (12, 5, 0), (16, 5, 4), (106, 20, 64)):
         needed = 2 * steps + ready + 3
         given = iter([np.zeros(3)] * count)
@@ -50,8 +44,8 @@ def check_diagnose(names) -> None:
     assert len(taken) == 16, f"{len(taken)} batches are taken for 16."
 
 
-def check_full_lane(names) -> None:
-    joined, full_lane = names["joined"], names["full_lane"]
+def test_full_lane():
+    joined, full_lane = depth.joined, depth.full_lane
     given = [(50e6, 60e6), (0, 10e6), (5e6, 8e6), (10.004e6, 12e6), (12.01e6, 13e6)]
     spans = joined(given, 0, True)
     assert np.allclose(spans, [[0, 12], [12.01, 13], [50, 60]]), "kernels are not joined."
@@ -66,8 +60,8 @@ def check_full_lane(names) -> None:
         assert full_lane(lanes) == lane, f"{lane} is not the full lane."
 
 
-def check_lanes(names) -> None:
-    lane_of = names["lane_of"]
+def test_lanes():
+    lane_of = depth.lane_of
     gpu = "/device:GPU:0"
     for (plane, line, name, *stats), lane in {
         (gpu, "Stream #13(Compute)", "loop_fusion_2"): "compute 0",
@@ -90,8 +84,8 @@ def check_lanes(names) -> None:
         assert found == lane, f"{plane} {line} {name} is in the lane {found}."
 
 
-def check_stacks(names) -> None:
-    stacked = names["stacked"]
+def test_stacks():
+    stacked = depth.stacked
     refuses("count=0", stacked, [np.zeros(2)], 0)
     uneven = [{"x": np.zeros(4)}, {"x": np.zeros(4)}, {"x": np.zeros(3)}]
     refuses("(3,)", stacked, uneven, 3)
@@ -116,7 +110,7 @@ def check_stacks(names) -> None:
     assert list(stacked([], 3)) == [], "no batches make a stack."
 
 
-def check_training(names) -> None:
+def test_training():
     import jax
     import jax.numpy as jnp
 
@@ -131,7 +125,7 @@ def check_training(names) -> None:
         rng = np.random.default_rng(1)
         data = {"x": rng.normal(size=(60, *shape)).astype(np.float32), "row": np.arange(60)}
         params = {"w": jnp.ones((data["x"][0].size, 3))}
-        epoch, key = names["resident_epoch"], jax.random.key(1)
+        epoch, key = lesson.resident_epoch, jax.random.key(1)
         trained, values = epoch(step, params, key, data, 7)
         assert len(values) == 8, f"{shape}: an epoch of 60 in batches of 7 has {len(values)}."
         assert not near(trained, params), f"{shape}: the resident epoch trains nothing."
@@ -143,13 +137,13 @@ def check_training(names) -> None:
         refuses("30", epoch, step, params, key, uneven, 7)
         parts = {"x": data["x"][:42].reshape(6, 7, *shape)}
         whole = jax.grad(loss)(params, {"x": data["x"][:42]})
-        summed = names["accumulated"](loss, params, parts)
+        summed = depth.accumulated(loss, params, parts)
         assert near(whole, summed), f"{shape}: gradients are added up to others."
-        refuses("without parts", names["accumulated"], loss, params, {"x": parts["x"][:0]})
+        refuses("without parts", depth.accumulated, loss, params, {"x": parts["x"][:0]})
 
 
-def check_watched(names) -> None:
-    watched_of = names["Watched"]
+def test_watched():
+    watched_of = lesson.Watched
     assert [*watched_of([])] == [] and [*watched_of(range(3))] == [0, 1, 2]
     for busy, idle in ((0.0, 0.6), (0.25, 0.1), (60, 0)):
         watched = watched_of(slow(range(3), 0.3))
@@ -174,8 +168,8 @@ class Done:
         return self
 
 
-def check_bounded(names) -> None:
-    bounded = names["train_bounded"]
+def test_bounded():
+    bounded = depth.train_bounded
     for count, behind in itertools.product((0, 1, 2, 7), (0, 1, 2, 9)):
         batches = [(np.float32(n),) for n in range(count)]
         given = list(bounded(lambda total, n: (total + n[0], n[0]), 0, iter(batches), behind))
@@ -184,8 +178,8 @@ def check_bounded(names) -> None:
             assert given[-1][0] == sum(range(count)), "the last params are others."
 
 
-def check_threads(names) -> None:
-    in_thread = names["in_thread"]
+def test_threads():
+    in_thread = depth.in_thread
     assert list(in_thread(range(50), 1)) == [*range(50)], "a thread changes the order."
     assert list(in_thread([])) == [], "nothing is something."
     for ahead in (0, -1):
@@ -274,20 +268,3 @@ def error_of(stream, seconds=20) -> BaseException | None:
 
     threading.Thread(target=take, daemon=True).start()
     return ended.exception(seconds)
-
-
-BROKEN = [
-    ("check_diagnose", "take(some(ready))", "take([])", "goes through|are taken"),
-    ("check_diagnose", "if whole < 1.2 * parts[longest]", "if True", "turns is diagnosed as"),
-    ("check_diagnose", "send(same)] * steps)", "same] * steps)", "transfer is diagnosed as"),
-    ("check_diagnose", "longest if whole", '"turns" if whole', "loader is diagnosed as"),
-    ("check_full_lane", "5_000 * kernels", "5_000", "joined over a gap"),
-    ("check_lanes", 'event.name.startswith("Memcpy")', "False", "is in the lane compute"),
-    ("check_lanes", 'event.name.startswith("nccl")', "False", "is in the lane compute 3"),
-    ("check_stacks", "if len(shapes) > 1:", "if False:", "stacked says"),
-    ("check_training", "gradient / parts", "gradient", "added up to others"),
-    ("check_watched", "max(start, self.done.result())", "start", "waited"),
-    ("check_bounded", "jax.device_get(list(waiting))", "[]", "are the losses"),
-    ("check_threads", "except BaseException", "except Exception", "TimeoutError"),
-    ("check_threads", "queue.Queue(ahead)", "queue.Queue()", "ahead"),
-]

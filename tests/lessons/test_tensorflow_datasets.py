@@ -7,16 +7,20 @@ import itertools
 import tempfile
 from pathlib import Path
 
+import feed_tensorflow_datasets as lesson
+import feed_tensorflow_datasets_in_depth as depth
 import numpy as np
-from copied_cells import refusal, refuses_lost_arrays, same
+import tensorflow as tf
+import tensorflow_datasets as tfds
+from expecting import refusal, refuses_lost_arrays, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
 
 
-def check_any_split(names) -> None:
+def test_any_split():
     """A dict, a pair, what was filtered or mapped: its rows, as the seed and the step give them."""
-    dataset = names["tf"].data.Dataset
+    dataset = tf.data.Dataset
     images, rows = np.arange(90 * 6).astype(np.uint8).reshape(90, 2, 3), np.arange(90)
     whole = dataset.from_tensor_slices({"image": images, "more": {"row": rows}})
     for kind, split, left in (
@@ -27,17 +31,17 @@ def check_any_split(names) -> None:
     ):
         arrays = {"image": images[left], "more": {"row": left}}
         for batch_size in (1, 7):
-            order = names["Batches"](arrays, batch_size, seed=4)
-            stream = names["batches"](split, batch_size, seed=4, start=3)
+            order = lesson.Batches(arrays, batch_size, seed=4)
+            stream = lesson.batches(split, batch_size, seed=4, start=3)
             found = [*itertools.islice(stream, 57)]
             for step, batch in enumerate(found, 3):
                 assert same(batch, order[step]), f"{kind}: other rows"
                 assert batch["more"]["row"].dtype == np.int32, f"{kind}: another dtype"
 
 
-def check_refusals(names) -> None:
+def test_refusals():
     """What cannot work raises a sentence when it is called, with the name of what is wrong."""
-    tf, batches = names["tf"], names["batches"]
+    batches = lesson.batches
     dataset = tf.data.Dataset
     for says, split in (
         ("example['text'] is no dense", dataset.from_tensor_slices({"text": ["a", "b"]})),
@@ -55,24 +59,24 @@ def check_refusals(names) -> None:
     refusal("start=-1", lambda: batches(dataset.range(3), 1, start=-1))
 
 
-def check_stored(names) -> None:
+def test_stored():
     """Examples of any features come back, each once, also by index, and a version stays."""
-    features = {"x": names["tfds"].features.Tensor(shape=(2,), dtype=np.float32), "row": np.int64}
+    features = {"x": tfds.features.Tensor(shape=(2,), dtype=np.float32), "row": np.int64}
     examples = [{"x": np.float32([n, -n]), "row": n} for n in range(23)]
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("tfrecord", "array_record"):
             given = f"own_{kind}", "1.0.0", features, iter(examples), folder
-            builder = names["stored"](*given, file_format=kind)
+            builder = depth.stored(*given, file_format=kind)
             if kind == "tfrecord":
-                found = names["whole"](builder.as_dataset(split="train"))
+                found = lesson.whole(builder.as_dataset(split="train"))
             else:
-                found = names["source_batches"](builder.as_data_source("train"), 23)
+                found = depth.source_batches(builder.as_data_source("train"), 23)
                 found = next(found)
             order = np.argsort(found["row"])
             assert np.array_equal(found["row"][order], range(23)), f"{kind}: other rows"
             assert np.array_equal(found["x"][order, 0], range(23)), f"{kind}: rows are mixed up"
         other = features | {"row": np.uint8}
-        again = names["stored"]("own_tfrecord", "1.0.0", other, iter(examples), folder)
+        again = depth.stored("own_tfrecord", "1.0.0", other, iter(examples), folder)
         assert again.info.features["row"].np_dtype == np.int64, "read as it was not written"
 
 
@@ -83,7 +87,8 @@ class Source(list):
         return [self[row] for row in rows]
 
 
-check_arrays = refuses_lost_arrays
+def test_arrays_that_would_be_lost():
+    refuses_lost_arrays(depth.dataset_of)
 
 
 SIZES = {
@@ -94,7 +99,7 @@ SIZES = {
 }
 
 
-def check_by_index(names) -> None:
+def test_by_index():
     """A source goes by the step on any number of processes, and random numbers by the row."""
 
     def drawn(example, random):
@@ -104,7 +109,7 @@ def check_by_index(names) -> None:
     def check(examples, rows, processes, start):
         source = Source({"row": np.int64(n)} for n in range(examples))
         together = rows * processes
-        make, options = names["source_batches"], {"seed": 3, "start": start, "make": drawn}
+        make, options = depth.source_batches, {"seed": 3, "start": start, "make": drawn}
         if together > examples:
             refusal("too few", lambda: make(source, rows, processes=processes))
             return
@@ -118,16 +123,16 @@ def check_by_index(names) -> None:
             for split in zip(*parts, strict=True)
         ]
         assert same(joined, stream), "processes differ from one"
-        order = names["Batches"](np.arange(examples), together, seed=3)
+        order = lesson.Batches(np.arange(examples), together, seed=3)
         for step, (found, _) in enumerate(stream, start):
             assert np.array_equal(found, order[step]), "other rows"
 
     check()
 
 
-def check_folder(names) -> None:
+def test_folder():
     """A photograph that cannot be decoded is named before the dataset is there; others come."""
-    make = names["dataset_of_folder"]
+    make = depth.dataset_of_folder
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder, "photographs", "cat", "one.PNG")).parent.mkdir(parents=True)
         Path(folder, "photographs", "ant").mkdir()
@@ -137,9 +142,9 @@ def check_folder(names) -> None:
         said = refusal("text", lambda: make(*given, "1.0.0", folder))
         assert "one.PNG" in said, f"the file is not named: {said}"
         Image.new("L", (80, 64), 99).save(file)
-        skip = {"image": names["tfds"].decode.SkipDecoding()}
+        skip = {"image": tfds.decode.SkipDecoding()}
         source = make(*given, "1.0.1", folder).as_data_source(split="train", decoders=skip)
-        [[image], [label]] = next(names["source_batches"](source, 1, make=names["random_square"]))
+        [[image], [label]] = next(depth.source_batches(source, 1, make=depth.random_square))
         assert (image == 99).all() and image.shape == (32, 32, 3), "other pixels"
         assert label == 1, "the empty class lost its number"
         file.parent.with_name("bee").mkdir()
@@ -147,9 +152,8 @@ def check_folder(names) -> None:
         assert "has the classes" in said, f"the cause is not said: {said}"
 
 
-def check_squares(names) -> None:
+def test_squares():
     """`square` turns what lies, and `whole` names what cannot be decoded."""
-    tf, tfds = names["tf"], names["tfds"]
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder, "train", "cat", "one.jpg")).parent.mkdir(parents=True)
         exif = Image.Exif()
@@ -161,7 +165,7 @@ def check_squares(names) -> None:
 
         def read():
             split = tfds.ImageFolder(folder).as_dataset(split="train", decoders=skip)
-            return names["whole"](split.map(names["square"], tf.data.AUTOTUNE))
+            return lesson.whole(split.map(lesson.square, tf.data.AUTOTUNE))
 
         [image], _ = read()
         assert image[:, 20:].mean() - image[:, :12].mean() > 150, "it lies on its side"
@@ -170,15 +174,15 @@ def check_squares(names) -> None:
         assert "one.jpg" in said, f"the file is not named: {said}"
 
 
-def check_disk_batches(names) -> None:
+def test_disk_batches():
     """Whatever the names of its columns: each example once an epoch, and an exact start."""
-    from tfds_disk import disk_batches
+    disk_batches = depth.disk_batches
 
-    shape = names["tfds"].features.Image(shape=(2, 2, 3), encoding_format="png")
+    shape = tfds.features.Image(shape=(2, 2, 3), encoding_format="png")
     features = {"picture": shape, "number": np.int64}
     examples = [{"picture": np.full((2, 2, 3), n, np.uint8), "number": n} for n in range(41)]
     with tempfile.TemporaryDirectory() as folder:
-        builder = names["stored"]("own_disk", "1.0.0", features, examples, folder)
+        builder = depth.stored("own_disk", "1.0.0", features, examples, folder)
         columns = {"image": "picture", "label": "number"}
         run = [*itertools.islice(disk_batches(builder, 5, 1, 9, **columns), 24)]
         numbers = np.concatenate([labels for _, labels in run]).reshape(3, 40)
@@ -194,45 +198,3 @@ def check_disk_batches(names) -> None:
         refusal("42 of 41", lambda: disk_batches(builder, 42, 1, 9, **columns))
         refusal("none", lambda: disk_batches(builder, 0, 1, 9, **columns))
         refusal("start", lambda: disk_batches(builder, 5, 1, 9, -1, **columns))
-
-
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    (
-        "check_any_split",
-        "negative one\n    return map(arrays.__getitem__, itertools.count(start))",
-        "negative one\n    return map(arrays.__getitem__, itertools.count())",
-        "other rows",
-    ),
-    (
-        "check_any_split",
-        "Batches(whole(dataset), batch_size, seed)",
-        "Batches(whole(dataset), batch_size)",
-        "other rows",
-    ),
-    (
-        "check_refusals",
-        "refuse_what_is_no_number(dataset)\n    try",
-        "try",
-        "not said|raises|goes through",
-    ),
-    (
-        "check_refusals",
-        "raise ValueError(cause) from error",
-        "raise",
-        "raises InvalidArgumentError",
-    ),
-    ("check_stored", "enumerate(examples)", "enumerate([*examples][1:])", "other rows|raises"),
-    ("check_stored", "tfds.builder_from_directory(builder.data_dir)", "builder", "not written"),
-    ("check_folder", ".names) != classes", ".names) == 0", "goes through"),
-    ("check_by_index", "(seed, epoch, row) for", "None for", "processes differ"),
-    ("check_arrays", "as_columns((images, labels))", "(images, labels), 0", "goes through"),
-    (
-        "check_folder",
-        "upright(file)  # raises ValueError, with its name",
-        "pass",
-        "goes through|raises|not named",
-    ),
-    ("check_squares", "ImageOps.exif_transpose(opened)", "opened", "lies on its side"),
-    ("check_disk_batches", "stream.skip(done * batch_size)", "stream.skip(0)", "another start"),
-]

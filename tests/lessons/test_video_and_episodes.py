@@ -8,8 +8,10 @@ import tempfile
 from fractions import Fraction
 from pathlib import Path
 
+import feed_video_and_episodes as lesson
+import feed_video_and_episodes_in_depth as depth
 import numpy as np
-from copied_cells import refusal
+from expecting import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
@@ -46,7 +48,7 @@ def taken(batches, steps, *arguments, **options):
 # Frames by time ------------------------------------------------------------------------------
 
 
-def check_frames(names) -> None:
+def test_frames():
     """Every frame of every kind of video is found by its time, alone and with others behind it."""
     kinds = {
         "keyframes only": {"g": "1", "bf": "0"},
@@ -64,33 +66,33 @@ def check_frames(names) -> None:
         for said, kind in kinds.items():
             length, size = kind.pop("length", 60), kind.pop("size", (64, 64))
             file = folder / f"{said}.{kind.pop('suffix', 'mp4')}"
-            names["write_video"](file, images_of(length, *size), 10, **kind)
-            times = names["times_in"](file)
+            lesson.write_video(file, images_of(length, *size), 10, **kind)
+            times = lesson.times_in(file)
             assert len(times) == length, f"{said}: {len(times)} times of {length} frames."
             tolerance = np.diff(times).min(initial=0.02) / 2
             for first in range(length):
                 rows = [row for row in (first, first + 2, first + 5) if row < length]
                 try:
-                    frames = names["frames_at"](file, times[rows], tolerance)
+                    frames = lesson.frames_at(file, times[rows], tolerance)
                 except ValueError as error:
                     raise AssertionError(f"{said}: frame {first} is lost: {error}") from error
                 assert frames.shape == (len(rows), *size, 3), f"{said}: frames of {frames.shape}."
                 assert numbers(frames).tolist() == rows, f"{said}: not the frames of {rows}."
             shuffled = random.Random(0).sample(range(length), length)
-            frames = names["frames_at"](file, times[shuffled], tolerance)
+            frames = lesson.frames_at(file, times[shuffled], tolerance)
             assert numbers(frames).tolist() == shuffled, f"{said}: not in the order of the times."
 
 
-def check_times(names) -> None:
+def test_times():
     """A time that no frame has is refused; of two near frames the nearer one comes."""
-    frames_at, said = names["frames_at"], "a time without a frame"
+    frames_at, said = lesson.frames_at, "a time without a frame"
     with folder_of() as folder:
         file = folder / "a.mp4"
-        names["write_video"](file, images_of(20), 10)
+        lesson.write_video(file, images_of(20), 10)
         for time in (-1, 0.05, 0.98, 2.0, 50):
             sentence = refusal(said, lambda time=time: frames_at(file, [0.3, time], 0.01))
             assert "a.mp4" in sentence and f"{time:.2f}" in sentence, sentence
-        names["write_video"](file, images_of(20), 10, g="10", bf="0", sc_threshold="0")
+        lesson.write_video(file, images_of(20), 10, g="10", bf="0", sc_threshold="0")
         for times in ([0.34, 0.36, 0.42], [0.94, 1.16], [0.96], [0.94]):  # a keyframe is at 1.0
             found = numbers(frames_at(file, times, 0.2)).tolist()
             nearest = [round(10 * time) for time in times]
@@ -100,20 +102,20 @@ def check_times(names) -> None:
         assert frames.shape == (3, 20, 30, 3), f"`size` gives {frames.shape}."
         close = np.arange(30) / 30
         close[12] = close[11] + 0.0005
-        names["write_video"](file, images_of(30), 30, times=close, bf="0", g="1")
-        near = numbers(frames_at(file, names["times_in"](file)[[11]])).tolist()
+        lesson.write_video(file, images_of(30), 30, times=close, bf="0", g="1")
+        near = numbers(frames_at(file, lesson.times_in(file)[[11]])).tolist()
         assert near == [11], f"not the nearest of two close frames: {near}."
         assert found == [3, 3, 5], f"a time twice: {found}."
 
 
-def check_damage(names) -> None:
+def test_damage():
     """A file that is cut, empty, no video or not there is named."""
-    frames_at = names["frames_at"]
+    frames_at = lesson.frames_at
     with folder_of() as folder:
         file, noise = folder / "whole.mp4", np.random.default_rng(0)
         images = noise.integers(0, 256, (60, 64, 64, 3), np.uint8)
-        names["write_video"](file, images, 10)
-        times, data = names["times_in"](file), file.read_bytes()
+        lesson.write_video(file, images, 10)
+        times, data = lesson.times_in(file), file.read_bytes()
         for said, bad in {
             "a truncated file": data[: len(data) // 2],
             "an empty file": b"",
@@ -122,11 +124,11 @@ def check_damage(names) -> None:
             (folder / "bad.mp4").write_bytes(bad)
             for call in (
                 lambda: frames_at(folder / "bad.mp4", times[30:34], 0.05),
-                lambda: names["times_in"](folder / "bad.mp4"),
+                lambda: lesson.times_in(folder / "bad.mp4"),
             ):
                 assert "bad.mp4" in refusal(said, call), f"{said} is not named."
         assert "gone.mp4" in refusal("no file", lambda: frames_at(folder / "gone.mp4", [0]))
-        names["write_video"](folder / "stream.mkv", images, 10)
+        lesson.write_video(folder / "stream.mkv", images, 10)
         data = (folder / "stream.mkv").read_bytes()
         (folder / "half.mkv").write_bytes(data[: len(data) // 2])
         frames_at(folder / "half.mkv", times[:4], 0.02)
@@ -154,10 +156,10 @@ def columns_of(lengths):
     length=st.integers(1, 9),
     every=st.integers(1, 4),
 )
-def check_windows(names, lengths, length, every) -> None:
+def test_windows(lengths, length, every):
     """Each window that fits is there once, within its episode, and short episodes are counted."""
     columns = columns_of(lengths)
-    windows = names["Windows"](FILES, columns, length, every)
+    windows = lesson.Windows(FILES, columns, length, every)
     span = (length - 1) * every
     assert len(windows) == sum(max(n - span, 0) for n in lengths), "windows are lost, or too many."
     assert windows.left_out == sum(n <= span for n in lengths), "short episodes are miscounted."
@@ -166,9 +168,9 @@ def check_windows(names, lengths, length, every) -> None:
     assert (np.ptp(columns["episode"][rows], axis=1) == 0).all(), "a window crosses."
 
 
-def check_inputs(names) -> None:
+def test_inputs():
     """What cannot work is refused."""
-    Windows, columns = names["Windows"], columns_of([5, 6])
+    Windows, columns = lesson.Windows, columns_of([5, 6])
     for said, change in {
         "columns of unequal lengths": {"row": np.arange(3)},
         "times that go back": {"time": columns["time"][::-1]},
@@ -199,9 +201,9 @@ def check_inputs(names) -> None:
         {"batch_size": 2, "seed": -1},
         {"batch_size": 2, "threads": 0},
     ):
-        refusal(f"{wrong}", lambda wrong=wrong: names["batches"](windows, **wrong))
+        refusal(f"{wrong}", lambda wrong=wrong: lesson.batches(windows, **wrong))
     sizes = [{"frames": np.zeros((2, size, 4, 3))} for size in (3, 4)]
-    sentence = refusal("frames of two sizes", lambda: names["stacked"](sizes))
+    sentence = refusal("frames of two sizes", lambda: lesson.stacked(sizes))
     assert "`size`" in sentence, "frames of two sizes are not named."
 
 
@@ -225,9 +227,9 @@ def counted(columns, reads=None):
     start=st.integers(0, 60),
     seed=st.integers(0, 99) | st.just(2**32),
 )
-def check_stream(names, count, batch_size, processes, start, seed) -> None:
+def test_stream(count, batch_size, processes, start, seed):
     """An epoch has each window once, on any number of processes; any step can be the first."""
-    batches, windows = names["batches"], counted({"row": range(count)})
+    batches, windows = lesson.batches, counted({"row": range(count)})
     steps = count // (batch_size * processes)
     if not steps:
         refusal("few windows", lambda: batches(windows, batch_size, processes=processes))
@@ -250,14 +252,14 @@ def check_stream(names, count, batch_size, processes, start, seed) -> None:
         assert not again, "two epochs have one order."
 
 
-def check_ahead(names) -> None:
+def test_ahead():
     """The stream decodes two batches ahead, and no more; all of a list that ends come."""
     reads = []
-    taken(names["batches"], 3, counted({"row": range(100)}, reads), 5, threads=1)
+    taken(lesson.batches, 3, counted({"row": range(100)}, reads), 5, threads=1)
     assert len(reads) <= 25, f"{len(reads)} windows are decoded for three batches of five."
     for count in range(5):
         found = [
-            *names["stream_of"](counted({"row": range(9)}), [[n, n + 1] for n in range(count)], 2)
+            *lesson.stream_of(counted({"row": range(9)}), [[n, n + 1] for n in range(count)], 2)
         ]
         assert len(found) == count, f"{count - len(found)} batches at the end are lost."
 
@@ -265,21 +267,21 @@ def check_ahead(names) -> None:
 # Tables and folders --------------------------------------------------------------------------
 
 
-def check_lerobot(names) -> None:
+def test_lerobot():
     """A dataset comes as it was written: frames, states and actions of each row, in any order."""
     lengths = [1, 20, 7, 2, 33, 12]
     with folder_of() as folder:
         camera = "observation.images.top"
-        names["make_episodes"](folder, lengths, camera)
-        files, columns = names["lerobot"](folder, camera)
+        depth.make_episodes(folder, lengths, camera)
+        files, columns = depth.lerobot(folder, camera)
         assert np.bincount(columns["episode"]).tolist() == lengths, "rows are lost."
-        states = np.concatenate([names["episode_of"](e, n)[1] for e, n in enumerate(lengths)])
+        states = np.concatenate([lesson.episode_of(e, n)[1] for e, n in enumerate(lengths)])
         assert np.array_equal(columns["observation.state"], states), "states are other ones."
-        windows = names["Windows"](files, columns, 2)
+        windows = lesson.Windows(files, columns, 2)
         assert windows.left_out == 1, "the episode of one frame is not counted."
         for number in range(len(windows)):
             window = windows[number]
-            episode, index = names["numbers_in"](window["frames"])
+            episode, index = lesson.numbers_in(window["frames"])
             assert np.array_equal(episode, window["episode"]), "frames of another episode."
             row = np.searchsorted(columns["episode"], episode[0]) + index
             assert np.array_equal(window["action"], columns["action"][row]), "another row's frames."
@@ -288,28 +290,28 @@ def check_lerobot(names) -> None:
         for file in folder.rglob("*.parquet"):  # rows in another order
             table = pq.read_table(file)
             pq.write_table(table.take(np.random.default_rng(0).permutation(len(table))), file)
-        _, mixed = names["lerobot"](folder, camera)
+        _, mixed = depth.lerobot(folder, camera)
         for name, column in columns.items():
             assert np.array_equal(mixed[name], column), f"{name} follows the order of the file."
-        has = refusal("another camera", lambda: names["lerobot"](folder, "observation.images.no"))
+        has = refusal("another camera", lambda: depth.lerobot(folder, "observation.images.no"))
         assert camera in has, "the cameras are not named."
         for part in ("meta/episodes", "data"):
             [file] = (folder / part).rglob("*.parquet")
             table = pq.read_table(file)
             pq.write_table(table.slice(1), file)
-            refusal(f"{part} lacks a row", lambda: names["lerobot"](folder, camera))
+            refusal(f"{part} lacks a row", lambda: depth.lerobot(folder, camera))
             pq.write_table(table, file)
-        names["lerobot"](folder, camera)
+        depth.lerobot(folder, camera)
         info = json.loads((folder / "meta/info.json").read_text()) | {"codebase_version": "v2.1"}
         (folder / "meta/info.json").write_text(json.dumps(info))
-        assert "v2.1" in refusal("an older version", lambda: names["lerobot"](folder, camera))
+        assert "v2.1" in refusal("an older version", lambda: depth.lerobot(folder, camera))
 
 
-def check_columns(names) -> None:
+def test_columns():
     """Nulls and lists of several lengths are refused; numbers come as they are."""
     import pyarrow as pa
 
-    array_of = names["array_of"]
+    array_of = depth.array_of
     for said, values in {
         "a null": [1, None],
         "a null in a list": [[1, None], [1, 2]],
@@ -324,22 +326,22 @@ def check_columns(names) -> None:
     assert np.array_equal(array_of("x", pa.chunked_array([fixed])), [[3, 4], [5, 6]])
 
 
-def check_folder(names) -> None:
+def test_folder():
     """Videos of any suffix and size, each an episode; hidden files are passed over."""
     with folder_of() as folder:
-        refusal("no video", lambda: names["videos_in"](folder), FileNotFoundError)
+        refusal("no video", lambda: lesson.videos_in(folder), FileNotFoundError)
         (folder / "b").mkdir()
         kinds = {"b/1.MP4": (64, 64), "2.mkv": (37, 51), "b/3.mov": (64, 64)}
         for number, (name, size) in enumerate(kinds.items()):
-            names["write_video"](folder / name, images_of(9 + number, *size), 10)
-        names["write_video"](folder / "one.mp4", images_of(1), 10)
+            lesson.write_video(folder / name, images_of(9 + number, *size), 10)
+        lesson.write_video(folder / "one.mp4", images_of(1), 10)
         (folder / ".hidden.mp4").write_bytes(b"")
         (folder / "notes.txt").write_text("no video")
-        files, columns = names["videos_in"](folder)
+        files, columns = lesson.videos_in(folder)
         found = [file.relative_to(folder).as_posix() for file in files]
         assert found == ["2.mkv", "b/1.MP4", "b/3.mov", "one.mp4"], f"files: {found}."
         assert np.bincount(columns["episode"]).tolist() == [10, 9, 11, 1], "frames are lost."
-        windows = names["Windows"](files, columns, 4, size=(32, 32))
+        windows = lesson.Windows(files, columns, 4, size=(32, 32))
         assert len(windows) == 7 + 6 + 8 and windows.left_out == 1
         for number in range(len(windows)):
             start = windows.starts[number] - np.searchsorted(
@@ -348,23 +350,23 @@ def check_folder(names) -> None:
             found = numbers(windows[number]["frames"]).tolist()
             assert found == [start, start + 1, start + 2, start + 3], "other frames."
         (folder / "bad.mp4").write_bytes(b"x" * 999)
-        assert "bad.mp4" in refusal("a damaged file", lambda: names["videos_in"](folder))
-        skipped, _ = names["videos_in"](folder, skip=["bad.mp4"])
+        assert "bad.mp4" in refusal("a damaged file", lambda: lesson.videos_in(folder))
+        skipped, _ = lesson.videos_in(folder, skip=["bad.mp4"])
         assert skipped == files, "`skip` leaves out other files."
         (folder / "b/bad.mp4").write_bytes(b"x" * 999)
-        sentence = refusal("two damaged files", lambda: names["videos_in"](folder))
+        sentence = refusal("two damaged files", lambda: lesson.videos_in(folder))
         assert "b/bad.mp4" in sentence and f"{folder}/bad.mp4" in sentence, sentence
-        both = names["videos_in"](folder, skip=["bad.mp4", "b/bad.mp4"])
+        both = lesson.videos_in(folder, skip=["bad.mp4", "b/bad.mp4"])
         assert both[0] == files, "`skip` leaves out other files."
         (folder / "bad.mp4").unlink()
         (folder / "b/bad.mp4").unlink()
         for wrong in (["bed.mp4"], "bad.mp4", ["1.MP4"]):
-            refusal(f"skip {wrong}", lambda wrong=wrong: names["videos_in"](folder, skip=wrong))
+            refusal(f"skip {wrong}", lambda wrong=wrong: lesson.videos_in(folder, skip=wrong))
 
 
-def check_version(names) -> None:
+def test_version():
     """The same episodes have the same version; what numbers windows anew has another one."""
-    Windows, columns = names["Windows"], columns_of([9, 9, 9])
+    Windows, columns = lesson.Windows, columns_of([9, 9, 9])
     same = {Windows(["a", "b"], columns, 3).version for _ in range(2)}
     assert len(same) == 1, "the version changes by itself."
     shorter = {name: column[:-1] for name, column in columns.items()}
@@ -389,22 +391,22 @@ def check_version(names) -> None:
 # The depth -----------------------------------------------------------------------------------
 
 
-def check_stretches(names) -> None:
+def test_stretches():
     """A stretch holds neighbours of one episode, each window in at most one of them."""
     lengths = [3, 30, 4, 11, 2, 19]
     with folder_of() as folder:
-        names["make_episodes"](folder, lengths, "top")
-        files, columns = names["lerobot"](folder, "top")
-        windows = names["Windows"](files, columns, 4, 2, seen=2)
-        stretches = names["Stretches"](windows, 3)
+        depth.make_episodes(folder, lengths, "top")
+        files, columns = depth.lerobot(folder, "top")
+        windows = lesson.Windows(files, columns, 4, 2, seen=2)
+        stretches = depth.Stretches(windows, 3)
         for number, first in enumerate(stretches.firsts):
             found = stretches[number]
             for at in range(3):
                 for name, array in windows[first + at].items():
                     assert np.array_equal(found[name][at], array), f"stretches: other {name}."
     for length, every, wide in ((4, 1, 3), (2, 3, 5), (1, 1, 2), (3, 1, 1)):
-        windows = names["Windows"](files, columns, length, every, seen=1)
-        stretches, span = names["Stretches"](windows, wide), (length - 1) * every
+        windows = lesson.Windows(files, columns, length, every, seen=1)
+        stretches, span = depth.Stretches(windows, wide), (length - 1) * every
         assert len(stretches) == sum(max(n - span, 0) // wide for n in lengths), "stretches"
         episode = columns["episode"][windows.starts]
         rows = stretches.firsts[:, None] + np.arange(wide)
@@ -413,16 +415,16 @@ def check_stretches(names) -> None:
         assert (np.ptp(episode[rows], axis=1) == 0).all(), "a stretch crosses."
 
 
-def check_decoders(names) -> None:
+def test_decoders():
     """At most so many files are open in a thread, and each answers for its own file."""
     with folder_of() as folder:
         for number in range(5):
             images = images_of(30, episode=number * 4)
-            names["write_video"](folder / f"{number}.mp4", images, 10)
-        decoders, opened = names["Decoders"](2), []
+            lesson.write_video(folder / f"{number}.mp4", images, 10)
+        decoders, opened = depth.Decoders(2), []
 
         def first(number, time=0.3):
-            return names["frames_at"](folder / f"{number}.mp4", [time], opened=decoders)[0]
+            return lesson.frames_at(folder / f"{number}.mp4", [time], opened=decoders)[0]
 
         for number in (0, 1, 0, 2, 0, 3, 4, 0, 0):
             assert round(first(number)[4].mean() / 32) == number, "frames of another file."
@@ -433,72 +435,68 @@ def check_decoders(names) -> None:
             assert numbers(first(0, time)[None])[0] == round(time * 10), "another frame."
         refusal("no frame", lambda: first(0, 3.5))
         assert numbers(first(0, 0.4)[None])[0] == 4, "another frame after an error."
-    refusal("no decoder", lambda: names["Decoders"](0))
+    refusal("no decoder", lambda: depth.Decoders(0))
 
 
-def check_cameras(names) -> None:
+def test_cameras():
     """Cameras with the same rows are joined, others are refused."""
     with folder_of() as folder:
         lengths = [5, 9, 3]
         for camera in ("top", "side"):
-            names["make_episodes"](folder / camera, lengths, camera)
-        top, side = (names["lerobot"](folder / c, c) for c in ("top", "side"))
-        windows = names["Windows"](*top, 3)
-        both = names["Cameras"](windows, side=names["Windows"](*side, 3))
+            depth.make_episodes(folder / camera, lengths, camera)
+        top, side = (depth.lerobot(folder / c, c) for c in ("top", "side"))
+        windows = lesson.Windows(*top, 3)
+        both = depth.Cameras(windows, side=lesson.Windows(*side, 3))
         for number in range(len(both)):
             found = both[number]
             assert np.array_equal(found["frames"], found["side"]), "other frames."
             assert {"action", "episode"} < found.keys()
-        alone = names["Cameras"](windows)
+        alone = depth.Cameras(windows)
         assert alone.version != both.version, "another camera has the same version."
-        refusal(
-            "a name twice", lambda: names["Cameras"](windows, action=names["Windows"](*side, 3))
-        )
+        refusal("a name twice", lambda: depth.Cameras(windows, action=lesson.Windows(*side, 3)))
         files, columns = side
-        apart = names["Windows"](*side, 2, 2)
-        refusal("rows apart", lambda: names["Cameras"](windows, side=apart))
+        apart = lesson.Windows(*side, 2, 2)
+        refusal("rows apart", lambda: depth.Cameras(windows, side=apart))
         shorter = {name: column[columns["episode"] != 1] for name, column in columns.items()}
         changed = columns | {"action": columns["action"] + 1}
         for arguments in ((files, columns, 2), (files, shorter, 3), (files, changed, 3)):
-            other = names["Windows"](*arguments)
-            refusal("other rows", lambda other=other: names["Cameras"](windows, side=other))
+            other = lesson.Windows(*arguments)
+            refusal("other rows", lambda other=other: depth.Cameras(windows, side=other))
 
 
-def check_raw(names) -> None:
+def test_raw():
     """What is decoded once has the frames of the videos, and refuses other rows."""
     with folder_of() as folder:
         for number, length in enumerate((230, 1, 40)):
-            names["write_video"](folder / f"{number}.mp4", images_of(length, episode=number), 30)
-        files, columns = names["videos_in"](folder)
-        windows = names["Windows"](files, columns, 3, 2, seen=2, size=(32, 40))
-        names["decode_once"](windows, folder / "frames.npy")
-        raw = names["Raw"](folder / "frames.npy", files, columns, 3, 2, 2, size=(32, 40))
+            lesson.write_video(folder / f"{number}.mp4", images_of(length, episode=number), 30)
+        files, columns = lesson.videos_in(folder)
+        windows = lesson.Windows(files, columns, 3, 2, seen=2, size=(32, 40))
+        depth.decode_once(windows, folder / "frames.npy")
+        raw = depth.Raw(folder / "frames.npy", files, columns, 3, 2, 2, size=(32, 40))
         assert len(raw) == len(windows) and raw.version == windows.version
         for number in range(0, len(raw), 7):
             for name, array in windows[number].items():
                 assert np.array_equal(raw[number][name], array), f"another {name}."
         fewer = {name: column[:-1] for name, column in columns.items()}
-        refusal("other rows", lambda: names["Raw"](folder / "frames.npy", files, fewer, 3))
+        refusal("other rows", lambda: depth.Raw(folder / "frames.npy", files, fewer, 3))
         other = folder / "other"
         for number, length in enumerate((230, 1, 40)):
-            names["write_video"](other / f"{number}.mp4", images_of(length, episode=number + 5), 30)
+            lesson.write_video(other / f"{number}.mp4", images_of(length, episode=number + 5), 30)
         for arguments, size in (
             ((files, columns), (20, 30)),
-            (names["videos_in"](other), (32, 40)),
+            (lesson.videos_in(other), (32, 40)),
         ):
             refusal(
                 "other frames",
-                lambda a=arguments, s=size: names["Raw"](
-                    folder / "frames.npy", *a, 3, 2, 2, size=s
-                ),
+                lambda a=arguments, s=size: depth.Raw(folder / "frames.npy", *a, 3, 2, 2, size=s),
             )
-        names["write_video"](folder / "3.mp4", images_of(9, 32, 32), 30)
-        mixed = names["Windows"](*names["videos_in"](folder), 3)
-        refusal("sizes", lambda: names["decode_once"](mixed, folder / "mixed.npy"))
+        lesson.write_video(folder / "3.mp4", images_of(9, 32, 32), 30)
+        mixed = lesson.Windows(*lesson.videos_in(folder), 3)
+        refusal("sizes", lambda: depth.decode_once(mixed, folder / "mixed.npy"))
         assert not (folder / "mixed.npy").exists(), "half of the frames look like all."
 
 
-def check_sound(names) -> None:
+def test_sound():
     """Sound comes to the sample, of any rate and channels; behind its end there is none."""
     import av
 
@@ -519,7 +517,7 @@ def check_sound(names) -> None:
                 media.mux(stream.encode(heard))
                 media.mux(stream.encode())
             for start, seconds, to in ((0, 0.5, 16_000), (3.21, 0.25, 16_000), (9, 0.9, 22_050)):
-                sound = names["sound_at"](file, start, seconds, to)
+                sound = depth.sound_at(file, start, seconds, to)
                 count = round(seconds * to)
                 assert sound.shape == (count,) and sound.dtype == np.float32
                 alike = [
@@ -529,30 +527,30 @@ def check_sound(names) -> None:
                 assert abs(np.argmax(alike) - 20) <= 1, f"{name}: another sound at {start}."
                 assert max(alike) > 0.9 and 0.4 < abs(sound).max() < 0.7, f"{name}: not the sound."
             for start in (9.8, 60, -1):
-                said = refusal("no sound", lambda s=start, f=file: names["sound_at"](f, s, 0.5))
+                said = refusal("no sound", lambda s=start, f=file: depth.sound_at(f, s, 0.5))
                 assert name in said, said
     with folder_of() as folder:
-        names["write_video"](folder / "mute.mp4", images_of(9), 10)
-        windows = names["Windows"](*names["videos_in"](folder), 3)
-        said = refusal("a mute video", lambda: names["Sounding"](windows, 0.1)[0])
+        lesson.write_video(folder / "mute.mp4", images_of(9), 10)
+        windows = lesson.Windows(*lesson.videos_in(folder), 3)
+        said = refusal("a mute video", lambda: depth.Sounding(windows, 0.1)[0])
         assert "mute.mp4" in said, said
         for seconds in (0, -1, 0.3):
-            refusal("seconds", lambda s=seconds: names["Sounding"](windows, s))
-        versions = {names["Sounding"](windows, s).version for s in (0.1, 0.2)}
+            refusal("seconds", lambda s=seconds: depth.Sounding(windows, s))
+        versions = {depth.Sounding(windows, s).version for s in (0.1, 0.2)}
         assert len(versions) == 2, "another length has the same version."
 
 
-def check_without_damaged(names) -> None:
+def test_without_damaged():
     """Damaged files are named and left out, up to the bound; the other rows come as they are."""
     noise = np.random.default_rng(0).integers(0, 256, (150, 32, 32, 3), np.uint8)
     for suffix in ("mkv", "webm", "mp4"):
         codec = {"codec": "libvpx-vp9"} if suffix == "webm" else {}
         with folder_of() as folder:
             for part in (1, 2):
-                names["write_video"](file := folder / f"{part}.{suffix}", noise, 10, **codec)
+                lesson.write_video(file := folder / f"{part}.{suffix}", noise, 10, **codec)
                 if part == 2 and suffix != "mp4":
                     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-            whole, faults = names["without_damaged"](*names["videos_in"](folder), most=1)
+            whole, faults = depth.without_damaged(*lesson.videos_in(folder), most=1)
             cut = [f"2.{suffix}"] if suffix != "mp4" else []
             assert [f.partition(":")[0].split("/")[-1] for f in faults] == cut, (
                 f"are named: {faults}"
@@ -561,13 +559,13 @@ def check_without_damaged(names) -> None:
     for bad in ((), (1,), (0, 3), (0, 1, 2, 3)):
         with folder_of() as folder:
             for number in range(4):
-                names["write_video"](folder / f"{number}.mp4", noise, 10)
-            files, columns = names["videos_in"](folder)
+                lesson.write_video(folder / f"{number}.mp4", noise, 10)
+            files, columns = lesson.videos_in(folder)
             columns["row"] = np.arange(len(columns["time"]))
             for number in bad:
                 data = files[number].read_bytes()
                 files[number].write_bytes(data[: len(data) * 3 // 4])
-            whole, faults = names["without_damaged"](files, columns, most=len(bad))
+            whole, faults = depth.without_damaged(files, columns, most=len(bad))
             assert len(faults) == len(bad), f"{len(faults)} files are named, not {len(bad)}."
             for number, said in zip(bad, faults, strict=True):
                 assert f"{number}.mp4" in said, f"another file is named: {said}"
@@ -575,72 +573,5 @@ def check_without_damaged(names) -> None:
             assert np.array_equal(whole["row"], columns["row"][right]), "other rows remain."
             if bad:
                 arguments = files, columns, len(bad) - 1
-                said = refusal(
-                    "too many bad files", lambda a=arguments: names["without_damaged"](*a)
-                )
+                said = refusal("too many bad files", lambda a=arguments: depth.without_damaged(*a))
                 assert f"{bad[-1]}.mp4" in said
-
-
-BROKEN = [
-    (
-        "check_frames",
-        "video.seek(at, stream=stream)",
-        "video.seek(at + 9**5, stream=stream)",
-        "lost",
-    ),
-    ("check_frames", " or not p.size", "", "is lost|not|no frame"),
-    ("check_frames", "back = 2 * back + 1", "break", "lost"),
-    (
-        "check_times",
-        "np.full(len(times), tolerance, np.float64)",
-        "np.full(len(times), 9.)",
-        "goes",
-    ),
-    ("check_times", "times.min() * (1 + 1e-7)", "times.min() + tolerance", "nearest"),
-    (
-        "check_times",
-        "images[place], best[place] = image, far[place]",
-        "images[place] = image",
-        "nearest",
-    ),
-    (
-        "check_damage",
-        'except (av.FFmpegError, IndexError) as error:\n        raise ValueError(f"{file} cannot',
-        'except KeyError as error:\n        raise ValueError(f"{file} cannot',
-        "raises",
-    ),
-    (
-        "check_windows",
-        "self.starts = starts[episode[starts] == episode[starts + span]]",
-        "self.starts = starts",
-        "too many|cross",
-    ),
-    ("check_inputs", "~(steps > 0)", "(steps < 0)", "goes through"),
-    ("check_inputs", "column)}) > 1:", "column)}) > 9:", "two sizes"),
-    ("check_stream", "process::processes]", "process:]", "twice|size"),
-    ("check_stream", "spawn_key=(epoch,)", "spawn_key=(0,)", "one order"),
-    ("check_stream", "if epoch == start // steps else 0", "", "others|twice|one order"),
-    ("check_ahead", "ahead + 1 - len(waiting)", "9", "are decoded"),
-    ("check_lerobot", "told[begin][of] + ", "", "other|raises"),
-    ("check_lerobot", ".sort_by(names[0])", "", "follows|raises|goes"),
-    ("check_lerobot", "or camera not in has", "", "more than"),
-    ("check_columns", "or (lists and len(lengths) > 1)", "", "goes through|raises"),
-    ("check_columns", "or flat.null_count", "", "goes through"),
-    ("check_folder", "file.suffix.lower()", "file.suffix", "files"),
-    ("check_version", "(time, video, self.starts)", "(video,)", "same version"),
-    ("check_stretches", "np.arange(b, e - wide + 1, wide)", "np.arange(b, e, wide)", "stretches"),
-    ("check_decoders", "held.move_to_end(file)", "pass", "opened again"),
-    ("check_decoders", "while len(held) >= self.most:", "while False:", "are open"),
-    ("check_cameras", "not np.array_equal(*rows)", "False", "goes"),
-    ("check_sound", "round((start - begin) * rate)\n", "round(0.1 * rate)\n", "."),
-    ("check_sound", "len(sound) < first + count", "False", "."),
-    ("check_raw", "raw[rows] = frames", "raw[: len(rows)] = frames", "other frames"),
-    ("check_raw", "same &= np.array_equal(self.raw[row], frame)", "pass", "goes"),
-    ("check_inputs", "zip(video[begins], time[begins])", "enumerate(begins)", "goes"),
-    ("check_ahead", "if not waiting:", "if len(waiting) <= ahead:", "lost"),
-    ("check_cameras", 'if name in {"frames", *windows.others}', "if False", "goes"),
-    ("check_without_damaged", "ends + 1 < (", "-1 > (", "are named"),
-    ("check_folder", "if unknown :=", "if False and", "goes"),
-    ("check_without_damaged", "return str(error)", "return None", "are named"),
-    ("check_without_damaged", "if len(faults) > most:", "if False:", "goes"),
-]

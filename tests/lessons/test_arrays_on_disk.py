@@ -7,11 +7,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import feed_arrays_on_disk as lesson
 import h5py
 import numpy as np
 import tensorstore as ts
 import zarr
-from copied_cells import refusal
+from expecting import refusal
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
@@ -88,9 +89,7 @@ def arrays(draw):
     seed=st.integers(0, 9),
     start=st.integers(0, 40),
 )
-def check_windows(
-    names, array, library, batch_size, crops, mix, block, processes, bad, gap, seed, start
-) -> None:
+def test_windows(array, library, batch_size, crops, mix, block, processes, bad, gap, seed, start):
     """Each window is in the array, each start comes once a crop, on all processes together."""
     shape, chunks, window = array
     values = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
@@ -112,13 +111,11 @@ def check_windows(
         if not each:
             refusal(
                 "too few",
-                lambda: names["Windows"](
-                    stored, window, batch_size, processes=processes, **options
-                ),
+                lambda: lesson.Windows(stored, window, batch_size, processes=processes, **options),
             )
             return
         made = [
-            names["Windows"](stored, window, batch_size, process=p, processes=processes, **options)
+            lesson.Windows(stored, window, batch_size, process=p, processes=processes, **options)
             for p in range(processes)
         ]
         out, found = made[0].left_out, []
@@ -135,7 +132,7 @@ def check_windows(
             firsts = read.reshape(2, each, batch_size, -1)[..., 0] // max(np.prod(shape[1:]), 1)
             found.append(firsts)
             step = start % (2 * each)
-            again = names["Windows"](
+            again = lesson.Windows(
                 stored, window, batch_size, process=batches.process, processes=processes, **options
             )
             assert np.array_equal(again[step], read[step]), "another step when it goes on."
@@ -145,14 +142,14 @@ def check_windows(
             assert count.max() <= crops, "a window comes too often in an epoch."
 
 
-def check_rest(names) -> None:
+def test_rest():
     """Whatever is left out, all windows of an epoch come once, on any number of processes."""
     for processes, window in itertools.product((1, 2, 3, 7), (1, 2, 5)):
         seen = [
             starts(batches, range(batches.steps)).ravel()
             for p in range(processes)
             for batches in [
-                names["Windows"](np.arange(100), (window,), 3, process=p, processes=processes)
+                lesson.Windows(np.arange(100), (window,), 3, process=p, processes=processes)
             ]
         ]
         place, count = np.unique(np.concatenate(seen), return_counts=True)
@@ -161,11 +158,11 @@ def check_rest(names) -> None:
         assert len(place) == whole, f"{len(place)} windows, not {whole}."
 
 
-def check_order(names) -> None:
+def test_order():
     """The order and the places follow the seed and the epoch, and blocks are mixed."""
 
     def epochs(seed, **options):
-        made = names["Windows"](np.arange(400), (1,), 20, seed, **options)
+        made = lesson.Windows(np.arange(400), (1,), 20, seed, **options)
         return [tuple(starts(made, range(20 * e, 20 * e + 20)).ravel()) for e in (0, 1)]
 
     for options in ({"block": 400}, {"block": 1, "mix": 1}, {"block": 20}):
@@ -178,18 +175,18 @@ def check_order(names) -> None:
     one, two = (
         {*starts(batches, range(3 * e, 3 * e + 3)).ravel()}
         for e in (0, 1)
-        for batches in [names["Windows"](np.arange(40), (1,), 12)]
+        for batches in [lesson.Windows(np.arange(40), (1,), 12)]
     )
     assert one != two, "each epoch leaves out the same windows."
     square = np.arange(900).reshape(1, 30, 30)
-    corners = starts(names["Windows"](square, (1, 10, 11), 50, crops=4_000), range(80))
+    corners = starts(lesson.Windows(square, (1, 10, 11), 50, crops=4_000), range(80))
     assert {*corners.ravel()} == {*square[0, :21, :20].ravel()}, "a place is never taken."
 
 
-def check_reads(names) -> None:
+def test_reads():
     """An epoch reads each step about once, one pool ahead, and no pool twice."""
     array = Steps(np.zeros((640, 3)), chunks=(8, 3))
-    batches = names["Windows"](array, (2, None), 16, mix=3)
+    batches = lesson.Windows(array, (2, None), 16, mix=3)
     for step in range(batches.steps):
         batches[step]
         assert len(batches.pools) <= 2, "more than two pools are held."
@@ -198,18 +195,18 @@ def check_reads(names) -> None:
     assert batches.block == 32 and read < 1.3 * 640, f"{read} steps are read of 640."
     assert read >= 639 + 3 * 32, "nothing of the next epoch is read ahead."
     far = Steps(np.zeros((640, 3)), chunks=(8, 3))
-    names["Windows"](far, (2, None), 16, usable=np.arange(640) >= 600)[0]
+    lesson.Windows(far, (2, None), 16, usable=np.arange(640) >= 600)[0]
     assert min(low for low, _ in far.log) >= 600, "what no window has is read."
 
 
-def check_short(names) -> None:
+def test_short():
     """One step too few is refused, and exactly enough is one window."""
     for shape, window in {(3, 8): (4, 8), (4, 7): (4, 8), (4, 8): (0, 8), (): ()}.items():
-        said = refusal(shape, lambda s=shape, w=window: names["Windows"](np.zeros(s), w, 1))
+        said = refusal(shape, lambda s=shape, w=window: lesson.Windows(np.zeros(s), w, 1))
         assert f"{window}" in said and f"{shape}" in said, said
     for window in ((2,), (2, 3, 4), (2, -1)):
-        refusal(window, lambda window=window: names["Windows"](np.zeros((9, 9)), window, 1))
-    exactly = names["Windows"](np.arange(4), (4,), 1)
+        refusal(window, lambda window=window: lesson.Windows(np.zeros((9, 9)), window, 1))
+    exactly = lesson.Windows(np.arange(4), (4,), 1)
     assert exactly.steps == 1 and exactly[5].tolist() == [[0, 1, 2, 3]]
     for wrong in (
         {"batch_size": 0},
@@ -229,12 +226,12 @@ def check_short(names) -> None:
         {"times": np.zeros(10)},
     ):
         options = {"batch_size": 2} | wrong
-        refusal(wrong, lambda o=options: names["Windows"](np.zeros(10), (1,), **o))
-    made = names["Windows"](np.arange(10), (1,), 2)
+        refusal(wrong, lambda o=options: lesson.Windows(np.zeros(10), (1,), **o))
+    made = lesson.Windows(np.arange(10), (1,), 2)
     refusal("step -1", lambda: made[-1])
 
 
-def check_dtypes(names) -> None:
+def test_dtypes():
     """Batches have the dtypes of JAX; what would be lost is refused."""
     import jax
 
@@ -242,24 +239,24 @@ def check_dtypes(names) -> None:
         values = (np.arange(60) % 2 if name == "?" else np.arange(60)).astype(name).reshape(12, 5)
         for library in LIBRARIES:
             with on_disk(values, library) as stored:
-                batch = names["Windows"](stored, (2, None), 11, block=99)[0]
+                batch = lesson.Windows(stored, (2, None), 11, block=99)[0]
             dtype = jax.dtypes.canonicalize_dtype(values.dtype.newbyteorder("="))
             assert batch.dtype == dtype and batch.dtype.isnative, f"{name}: {batch.dtype}."
             order = np.argsort(batch[:, 0, -1].real) if name != "?" else range(11)
             expected = np.lib.stride_tricks.sliding_window_view(values, 2, 0).swapaxes(1, 2)
             if name != "?":
                 assert np.array_equal(batch[order], expected), f"{name}: other values."
-    refusal("large", lambda: names["Windows"](np.full(9, 2**40), (1,), 2)[0])
-    refusal("large floats", lambda: names["Windows"](np.full(9, 2.0**60 + 2**20), (1,), 2)[0])
-    refusal("text", lambda: names["Windows"](np.array(["a"] * 9), (1,), 2))
-    refusal("times", lambda: names["Windows"](np.zeros(9, "M8[s]"), (1,), 2))
+    refusal("large", lambda: lesson.Windows(np.full(9, 2**40), (1,), 2)[0])
+    refusal("large floats", lambda: lesson.Windows(np.full(9, 2.0**60 + 2**20), (1,), 2)[0])
+    refusal("text", lambda: lesson.Windows(np.array(["a"] * 9), (1,), 2))
+    refusal("times", lambda: lesson.Windows(np.zeros(9, "M8[s]"), (1,), 2))
     half = ts.array(np.arange(9).astype(ts.bfloat16.numpy_dtype))
-    assert names["Windows"](half, (1,), 9, block=9)[0].dtype.name == "bfloat16"
+    assert lesson.Windows(half, (1,), 9, block=9)[0].dtype.name == "bfloat16"
     moved = ts.array(np.arange(9))[ts.d[0].translate_by[-100]]
-    assert sorted(names["Windows"](moved, (1,), 9)[0].ravel()) == list(range(9)), "an origin."
+    assert sorted(lesson.Windows(moved, (1,), 9)[0].ravel()) == list(range(9)), "an origin."
 
 
-def check_missing(names) -> None:
+def test_missing():
     """Missing values are refused by their step, left out by it, or kept."""
     marks = {"f4": np.nan, "f8": 1e20, "i2": -32_768, "i4": np.int32(-1)}
     marks |= {">f4": np.float64(1e20), "f2": np.inf}
@@ -271,7 +268,7 @@ def check_missing(names) -> None:
             with on_disk(values, library, (8, 6)) as stored:
 
                 def made(stored=stored, mark=mark, **options):
-                    return names["Windows"](stored, (2, 3), 7, missing=mark, **options)
+                    return lesson.Windows(stored, (2, 3), 7, missing=mark, **options)
 
                 said = refusal(mark, lambda made=made: [made()[n] for n in range(14)])
                 assert "41" in said and "3 missing" in said, said
@@ -283,34 +280,34 @@ def check_missing(names) -> None:
         for fill in (np.int16(-32_768), [-32_768]):
             stored.attrs["_FillValue"] = np.asarray(fill).tolist()
             for read in (
-                lambda: names["Windows"](stored, (1, 2), 3),
-                lambda: names["survey"](stored, 1),
+                lambda: lesson.Windows(stored, (1, 2), 3),
+                lambda: lesson.survey(stored, 1),
             ):
                 assert "missing=-32768" in refusal("a _FillValue", read)
-            names["Windows"](stored, (1, 2), 3, missing=-32_768)[0]
+            lesson.Windows(stored, (1, 2), 3, missing=-32_768)[0]
         stored.attrs["_FillValue"] = "AAAAAAAA+H8="  # as xarray writes NaN into Zarr 3
-        names["Windows"](stored, (1, 2), 3)[0]
+        lesson.Windows(stored, (1, 2), 3)[0]
     values = np.full((9, 2), np.nan, np.float32)
-    kept = names["Windows"](values, (1, None), 3, missing=None)[0]
+    kept = lesson.Windows(values, (1, None), 3, missing=None)[0]
     assert np.isnan(kept).all(), "what is kept is changed."
 
 
-def check_pairs(names) -> None:
+def test_pairs():
     """Another array of the same block gives what belongs to the windows, wherever these are cut."""
     values = np.arange(300 * 9 * 7).reshape(300, 9, 7)
     usable = np.arange(300) != 150
     options = {"batch_size": 10, "crops": 2, "usable": usable, "seed": 3}
-    windows = names["Windows"](Steps(values, (8, 9, 7)), (2, 4, None), **options)
-    second = names["Windows"](-values, (2, 4, None), block=windows.block, **options)
-    labels = names["Windows"](np.arange(300), (2,), block=windows.block, **options)
+    windows = lesson.Windows(Steps(values, (8, 9, 7)), (2, 4, None), **options)
+    second = lesson.Windows(-values, (2, 4, None), block=windows.block, **options)
+    labels = lesson.Windows(np.arange(300), (2,), block=windows.block, **options)
     for step in (0, 5, 2 * windows.steps - 1):
         assert np.array_equal(windows[step], -second[step]), "another place."
         assert np.array_equal(windows[step][:, :, 0, 0] // 63, labels[step]), "other labels."
 
 
-def check_fork(names) -> None:
+def test_fork():
     """In a forked process it says so, where its threads would wait for ever."""
-    windows = names["Windows"](np.arange(30), (1,), 3)
+    windows = lesson.Windows(np.arange(30), (1,), 3)
     read, write = os.pipe()
     if not (child := os.fork()):  # JAX does nothing in the child
         with contextlib.suppress(BaseException):
@@ -322,20 +319,20 @@ def check_fork(names) -> None:
     os.close(read)
 
 
-def check_gaps(names) -> None:
+def test_gaps():
     """Windows across a gap are counted; months are none; times may be of any kind."""
     days = np.arange("2000-01", "2009-01", dtype="M8[M]").astype("M8[D]")
-    assert len(names["starts_of"](108, 3, times=days)[0]) == 106, "months have gaps."
+    assert len(lesson.starts_of(108, 3, times=days)[0]) == 106, "months have gaps."
     for times in (days, days.astype("M8[ns]"), days.astype(float)):
         lost = np.delete(np.asarray(times), [50, 51])
-        begin, out = names["starts_of"](106, 3, times=lost)
+        begin, out = lesson.starts_of(106, 3, times=lost)
         assert out["across a gap"] == 2 and not {48, 49} & {*begin}, f"{out}"
         assert {47, 50} <= {*begin}, "a window beside a gap is lost."
     twice = np.repeat(np.arange(10), [1, 1, 1, 1, 2, 1, 1, 1, 1, 1])
-    assert names["starts_of"](11, 2, times=twice)[1]["across a gap"] == 1, "a time comes twice."
+    assert lesson.starts_of(11, 2, times=twice)[1]["across a gap"] == 1, "a time comes twice."
 
 
-def check_failures(names) -> None:
+def test_failures():
     """What fails once is read again; threads may ask at once."""
 
     class Fails(Steps):
@@ -345,9 +342,9 @@ def check_failures(names) -> None:
                 raise OSError("not there for a moment")
             return super().__getitem__(part)
 
-    batches = names["Windows"](Fails(np.arange(100)), (1,), 10, mix=1)
+    batches = lesson.Windows(Fails(np.arange(100)), (1,), 10, mix=1)
     refusal("a failed read", lambda: batches[0], OSError)
-    right = names["Windows"](np.arange(100), (1,), 10, mix=1)
+    right = lesson.Windows(np.arange(100), (1,), 10, mix=1)
     assert np.array_equal(batches[0], right[0]), "what failed stays lost."
     asked = [*np.random.default_rng(0).permutation(60)]
     with ThreadPoolExecutor(8) as threads:
@@ -366,7 +363,7 @@ def check_failures(names) -> None:
     mark=st.sampled_from([np.nan, -9_999.0]),
     early=st.booleans(),
 )
-def check_survey(names, shape, axis, library, mark, early) -> None:
+def test_survey(shape, axis, library, mark, early):
     """Means, deviations and what steps lack, as NumPy has them of the whole array."""
     axis = axis if axis and axis < len(shape) else None
     random = np.random.default_rng(len(shape))
@@ -377,7 +374,7 @@ def check_survey(names, shape, axis, library, mark, early) -> None:
     values[lacks] = mark
     usable = np.arange(shape[0]) <= shape[0] // 2 if early else np.ones(shape[0], bool)
     with on_disk(values, library) as stored:
-        mean, deviation, number = names["survey"](stored, axis, mark, usable)
+        mean, deviation, number = lesson.survey(stored, axis, mark, usable)
     lacking = lacks.reshape(len(lacks), -1).sum(1)
     lacks[~usable] = True
     other = tuple(n for n in range(len(shape)) if n != axis)
@@ -387,31 +384,4 @@ def check_survey(names, shape, axis, library, mark, early) -> None:
     assert np.array_equal(number, lacking), "another number lacks."
     wrong = usable.astype(int), usable[:-1], np.flatnonzero(usable)[:-1]
     for flags in wrong:
-        refusal("flags", lambda flags=flags: names["survey"](values, axis, mark, flags))
-
-
-BROKEN = [
-    ("check_windows", "corner[0] -= low", "pass", "."),
-    ("check_windows", "own = order[self.process * rows :][:rows]", "own = order[:rows]", "often"),
-    ("check_rest", "own = order[self.process * rows :][:rows]", "own = order[:rows]", "twice"),
-    ("check_order", "spawn_key=(epoch,)", "spawn_key=(0,)", "two orders are equal"),
-    ("check_order", "return_inverse=True)[1] // self.mix", "return_inverse=True)[1]", "mix four"),
-    (
-        "check_order",
-        "integers(0, free, (",
-        "integers(0, free - (free > 1), (",
-        "place",
-    ),
-    ("check_reads", "math.ceil(4 * max(chunk, length - 1) / chunk)", "1", "are read"),
-    ("check_short", "0 < size <= n for", "size <= n for", "broadcast"),
-    ("check_dtypes", "return low, as_jax(block)", "return low, block", "goes through"),
-    ("check_missing", "| (block == np.asarray(missing, block.dtype))", "", "."),
-    ("check_missing", "and not np.isnan(fill)", "and False", "goes through"),
-    ("check_pairs", "in_pool[own]", "random.random(len(own))", "other"),
-    ("check_fork", "self.made_in != os.getpid()", "False", "nothing is said"),
-    ("check_gaps", "< 0.5)", "< 0.05)", "months have gaps"),
-    ("check_failures", "self.pools = {}  # the", "pass  # the", "."),
-    ("check_survey", "flags(usable, array.shape[0])", "np.resize(usable, array.shape[0])", "."),
-    ("check_survey", "bad[~usable[low : low + length]] = True", "pass", "another"),
-    ("check_survey", "count = count + (~bad)", "count = count + (bad | True)", "another"),
-]
+        refusal("flags", lambda flags=flags: lesson.survey(values, axis, mark, flags))

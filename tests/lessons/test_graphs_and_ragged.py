@@ -3,8 +3,9 @@
 import functools
 import itertools
 
+import feed_graphs_and_ragged as lesson
 import numpy as np
-from copied_cells import refusal, same
+from expecting import refusal, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 
@@ -61,18 +62,18 @@ def taken_apart(batch, batch_size):
     growth=st.sampled_from((1.01, 1.25, 2, 9, np.inf)),
     index=st.sampled_from(INDEX),
 )
-def check_batches(names, sizes, batch_size, processes, seed, growth, index) -> None:
+def test_batches(sizes, batch_size, processes, seed, growth, index):
     """Each graph comes once in an epoch as it was, whatever stands beside it."""
     if index == "uint8":
         sizes = [(min(n, 200), e) for n, e in sizes]
     graphs = graphs_of(sizes, index=index)
     options = {"seed": seed, "processes": processes, "growth": growth}
     if len(graphs) < batch_size * processes:
-        said = refusal("too few", lambda: names["GraphBatches"](graphs, batch_size, **options))
+        said = refusal("too few", lambda: lesson.GraphBatches(graphs, batch_size, **options))
         assert f"{batch_size=}" in said, said
         return
     made = [
-        names["GraphBatches"](graphs, batch_size, process=number, **options)
+        lesson.GraphBatches(graphs, batch_size, process=number, **options)
         for number in range(processes)
     ]
     steps, seen, shapes = made[0].steps, [], set()
@@ -98,15 +99,15 @@ def check_batches(names, sizes, batch_size, processes, seed, growth, index) -> N
     assert known == sorted(known) and len({*known}) == len(known), "shapes do not grow"
 
 
-def check_worst(names) -> None:
+def test_worst():
     """The largest graphs fit together, and nine batches in ten have the smallest shape."""
     random = np.random.default_rng(0)
     counts = [*random.integers(1, 40, 990), *[500] * 10]
     graphs = [{"nodes": np.zeros((n, 1)), "globals": n} for n in counts]
-    batches = names["GraphBatches"](graphs, 10)
+    batches = lesson.GraphBatches(graphs, 10)
     sizes = [len(batches[step]["nodes"]) for step in range(3 * batches.steps)]
     assert np.mean(np.array(sizes) == batches.shapes[0, 0]) > 0.85, "most batches are larger"
-    few = names["GraphBatches"](graphs[:33], 32)
+    few = lesson.GraphBatches(graphs[:33], 32)
     sizes = [len(few[step]["nodes"]) for step in range(1000)]
     assert np.mean(np.array(sizes) == few.shapes[0, 0]) > 0.85, "most batches are larger"
     batches.order.rows = lambda step: np.arange(990, 1000)
@@ -116,20 +117,20 @@ def check_worst(names) -> None:
     graphs = [
         graph | {"senders": end, "receivers": end} for graph, end in zip(graphs, ends, strict=True)
     ]
-    batches = names["GraphBatches"](graphs, 10)
+    batches = lesson.GraphBatches(graphs, 10)
     sizes = [len(batches[step]["nodes"]) for step in range(3 * batches.steps)]
     assert np.mean(np.array(sizes) == batches.shapes[0, 0]) >= 0.89, "most batches are larger"
     grown = (batches.shapes[1:] + 1) / (batches.shapes[:-1] + 1)
     assert (grown.max(axis=1) < 1.26).all() and (grown.max(axis=1) > 1.2).all(), "wasted shapes"
 
 
-def check_order(names) -> None:
+def test_order():
     """Another order in each epoch and for each seed, the same from any step and twice."""
     graphs = graphs_of([(n % 7 + 1, n % 5) for n in range(50)])
     order = {}
     for seed, epoch in itertools.product((0, 1), (0, 1)):
         for again in (False, True):
-            batches = names["GraphBatches"](graphs, 5, seed=seed)
+            batches = lesson.GraphBatches(graphs, 5, seed=seed)
             steps = range(epoch * batches.steps, (epoch + 1) * batches.steps)
             steps = reversed(steps) if again else steps
             found = str(sorted((step, *batches[step]["globals"]["number"]) for step in steps))
@@ -137,9 +138,9 @@ def check_order(names) -> None:
     assert len({*order.values()}) == 4, "two orders are equal"
 
 
-def check_forms(names) -> None:
+def test_forms():
     """Point sets and sequences have no edges, edges may have no arrays, and a tuple is a pytree."""
-    make = names["GraphBatches"]
+    make = lesson.GraphBatches
     points = [{"nodes": np.arange(n) + 10 * n, "globals": n} for n in range(1, 9)]
     batch = make(points, 8)[0]
     assert batch.keys() == {"nodes", "globals", "n_node", "n_edge"}, "other names"
@@ -159,9 +160,9 @@ def check_forms(names) -> None:
     assert np.array_equal(batch["globals"][:, 0], batch["nodes"][:-1:4, 0]), "another graph's"
 
 
-def check_refusals(names) -> None:
+def test_refusals():
     """What would be another graph's, or of another kind, is refused by the graph's number."""
-    make = names["GraphBatches"]
+    make = lesson.GraphBatches
     for changes, words in (
         ({"senders": np.array([0, 3])}, "an edge ends at 3, of 3 nodes"),
         ({"receivers": np.array([-1, 0])}, "an edge ends at -1"),
@@ -199,24 +200,3 @@ def check_refusals(names) -> None:
     for growth in (1, float("nan")):
         assert "growth" in refusal("growth", functools.partial(make, [one], 1, growth=growth))
     assert "process=2" in refusal("process", lambda: make([one] * 4, 1, process=2, processes=2))
-
-
-BROKEN = [
-    ("check_batches", "+= np.repeat(first, n_edge)", "+= 0", "as it was"),
-    ("check_batches", "np.repeat(first,", "np.repeat([*first[:-1], 0],", "leaves it"),
-    ("check_batches", "sums.max(axis=0) +", "sums[self.process] +", "several shapes"),
-    ("check_batches", "rows[self.process], sums", "rows[0], sums", "twice"),
-    ("check_batches", "part[name].astype(np.int32)", "part[name]", "."),
-    ("check_batches", "np.array([1, 0])", "np.array([0, 0])", "no node"),
-    ("check_worst", "[-batch_size:].sum(axis=0)", "[-batch_size:].mean(axis=0)", "does not match"),
-    ("check_worst", "range(300)", "range(self.steps)", "larger"),
-    ("check_worst", "(axis=1), 0.9)", "(axis=1), 0.1)", "larger"),
-    ("check_worst", "2 + int(times)", "9 + int(times)", "wasted"),
-    ("check_order", "Batches(numbers, batch_size * processes, seed)",
-     "Batches(numbers, batch_size * processes)", "equal"),
-    ("check_forms", "array[None]", "array", "."),
-    ("check_forms", "isinstance(value, list)", "False", "."),
-    ("check_refusals", "(part[name] >= counts[0])", "(part[name] > counts[0])", "goes through"),
-    ("check_refusals", "forms.get(name) != first.get(name)", "False", "."),
-    ("check_refusals", "tree.map(np.asanyarray, own", "tree.map(np.asarray, own", "through"),
-]  # fmt: skip

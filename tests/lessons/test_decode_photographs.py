@@ -6,6 +6,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
+import feed_decode_photographs as lesson
 import numpy as np
 from PIL import Image
 
@@ -36,23 +37,23 @@ def folder_from_outside(folder: Path) -> tuple[contract.Photographs, set[str]]:
     return source, set(bad)
 
 
-def check_bad_files(names) -> None:
+def test_bad_files():
     """They are named, each once, and nothing comes of them; all others come, upright and small."""
     with tempfile.TemporaryDirectory() as scratch:
         large, small, turned, upright = (Path(scratch, name) for name in "abcd")
         source, bad = folder_from_outside(large)
-        found = names["store_smaller"](large, small, side=120)
+        found = lesson.store_smaller(large, small, side=120)
         named = sorted(file.name for file in found)
         assert named == sorted(bad), f"named are {named}"
-        stored = names["photographs_in"](small)[0]
+        stored = lesson.photographs_in(small)[0]
         assert len(stored) == source.count, f"{len(stored)} are stored of {source.count}"
         for file in stored:
             with Image.open(file) as image:
                 assert min(image.size) <= 120, f"{file.name} has {image.size} pixels"
         for folder, skip in ((large, len(bad)), (small, 0)):
-            assert_all_come(names["file_batches"], folder, skip, source, bad)
-        names["store_smaller"](contract.turned_ramps(turned), upright, side=120)
-        contract.check_turned(names["file_batches"], upright)
+            assert_all_come(lesson.file_batches, folder, skip, source, bad)
+        lesson.store_smaller(contract.turned_ramps(turned), upright, side=120)
+        contract.check_turned(lesson.file_batches, upright)
 
 
 def assert_all_come(file_batches, folder: Path, skip: int, source, bad: set[str]) -> None:
@@ -85,22 +86,3 @@ def assert_all_come(file_batches, folder: Path, skip: int, source, bad: set[str]
 
 BAD = "check_bad_files"
 CLASSES = "for name in classes:  # an empty class keeps its number"
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    (BAD, "if min(small.size) > side:", "if False:", r"has \(\d+, \d+\) pixels"),
-    (BAD, CLASSES, "for name in {f.parent.name for f in files}:", "another label than their"),
-    (
-        BAD,
-        "decoded(data, image, turned, scale))  # or an error",
-        'np.array(image.convert("RGB")))',
-        r"named are \['cut 1.jpg', 'cut 2.jpg', 'notes.txt'\]",
-    ),
-    (
-        BAD,
-        "decoded(data, image, turned, scale))",
-        "decoded(data, image, 1, scale))",
-        "come out upright",
-    ),
-    (BAD, "told += 1", "told += 0", "it says"),
-    (BAD, "np.roll(batch, -place)", "batch[place:][:1]", "nothing in a batch"),
-]

@@ -8,14 +8,17 @@ import tempfile
 import zlib
 from pathlib import Path
 
+import feed_pytorch_dataloader as lesson
+import feed_pytorch_dataloader_in_depth as depth
 import jax
 import numpy as np
 import torch
-from copied_cells import refusal, same
+from expecting import refusal, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset, TensorDataset
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 Pair = collections.namedtuple("Pair", ["image", "label"])
 
@@ -25,7 +28,7 @@ class Stream(IterableDataset):
         return iter(range(9))
 
 
-def check_any_dataset(names) -> None:
+def test_any_dataset():
     """Whatever indexed dataset: its examples, stacked, of the rows that the seed and step give."""
     images = np.arange(30 * 6, dtype=np.uint8).reshape(30, 2, 3)
     labels = np.arange(30) * 7 % 5
@@ -38,8 +41,8 @@ def check_any_dataset(names) -> None:
         "numbers": [(image, int(label)) for image, label in pairs],
     }.items():
         for batch_size in (1, 2, 7):
-            order = names["Batches"](np.arange(30), batch_size, seed=4)
-            stream = names["batches"](dataset, batch_size, seed=4, start=3)
+            order = lesson.Batches(np.arange(30), batch_size, seed=4)
+            stream = lesson.batches(dataset, batch_size, seed=4, start=3)
             for step, (found, of) in enumerate(itertools.islice(stream, 40), 3):
                 assert np.array_equal(found, images[order[step]]), f"{kind}: other images"
                 assert np.array_equal(of, labels[order[step]]), f"{kind}: other labels"
@@ -48,14 +51,14 @@ def check_any_dataset(names) -> None:
         [{"image": image, "more": {"label": label}} for image, label in pairs],
         [Pair(*pair) for pair in pairs],
     ):
-        found, rows = next(names["batches"](dataset, 7)), names["Batches"](np.arange(30), 7)[0]
+        found, rows = next(lesson.batches(dataset, 7)), lesson.Batches(np.arange(30), 7)[0]
         assert type(found) is type(dataset[0]), "the batch has lost its structure"
         assert same(jax.tree.leaves(found), [images[rows], labels[rows]]), "mixed up"
 
 
-def check_ends_and_refusals(names) -> None:
+def test_ends_and_refusals():
     """It ends where it is told to, and refuses when it is called what cannot work."""
-    batches, rows = names["batches"], list(range(20))
+    batches, rows = lesson.batches, list(range(20))
     assert len([*batches(rows, 4, start=3, stop=9)]) == 6, "another number of steps"
     refusal("too few", lambda: batches(rows, 21))
     refusal("no rows", lambda: batches(rows, 0))
@@ -65,30 +68,30 @@ def check_ends_and_refusals(names) -> None:
     refusal("33 bits", lambda: next(batches([2**33, 1], 2)))
 
 
-def check_arrays(names) -> None:
+def test_arrays():
     """`array_batches` gives what `batches` gives, and refuses arrays of two lengths at once."""
     images = np.asfortranarray(np.arange(24 * 12, dtype=np.float32).reshape(24, 3, 4))
     labels = np.arange(24)
-    one_by_one = names["batches"](list(zip(images, labels, strict=True)), 5, seed=2, start=3)
-    whole = names["array_batches"]((images, labels), 5, seed=2, start=3)
+    one_by_one = lesson.batches(list(zip(images, labels, strict=True)), 5, seed=2, start=3)
+    whole = depth.array_batches((images, labels), 5, seed=2, start=3)
     for _ in range(12):
         assert same([*next(whole)], [*next(one_by_one)]), "another batch"
-    refusal("100 labels for 24 images", lambda: names["array_batches"]((images, range(9)), 5))
-    refusal("two lengths", lambda: names["array_batches"]((images, np.arange(100)), 5))
+    refusal("100 labels for 24 images", lambda: depth.array_batches((images, range(9)), 5))
+    refusal("two lengths", lambda: depth.array_batches((images, np.arange(100)), 5))
 
 
-def check_labels(names) -> None:
+def test_labels():
     """The shared model trains and tests on labels 0 to C - 1, one for each image, or refuses."""
     images, labels = np.zeros((8, 4), np.uint8), np.arange(8, dtype=np.int32) % 3
-    params = names["init_params"](jax.random.key(0), (4, 5, 3))
+    params = lesson.init_params(jax.random.key(0), (4, 5, 3))
     weights = np.ones(8, bool)
 
     def counted(right):
-        return names["count_right"](params, images, right, weights, 1)
+        return depth.count_right(params, images, right, weights, 1)
 
     for use in (
-        lambda labels: names["train"](params, [(images, labels)], 1),
-        lambda labels: names["accuracy"](params, images, labels, 1),
+        lambda labels: lesson.train(params, [(images, labels)], 1),
+        lambda labels: lesson.accuracy(params, images, labels, 1),
         counted,
     ):
         use(labels)
@@ -102,7 +105,7 @@ def check_labels(names) -> None:
         }.items():
             refusal(said, lambda wrong=wrong, use=use: use(wrong))
     batches = [(jax.device_put(images), jax.device_put(labels))]
-    names["train"](params, batches, 1)
+    lesson.train(params, batches, 1)
 
 
 SIZES = {
@@ -113,56 +116,57 @@ SIZES = {
 }
 
 
-def check_processes_and_epochs(names) -> None:
+def test_processes_and_epochs():
     """All processes together have the batch of one, and `InEpochs` the epochs of the stream."""
 
     @tried(4, **SIZES)
     def check(examples, rows, processes, epoch):
         together, data = rows * processes, range(examples)
         if together > examples:
-            refusal("too few", lambda: names["batches_of"](data, rows, 0, 0, 0, processes))
+            refusal("too few", lambda: depth.batches_of(data, rows, 0, 0, 0, processes))
             return
         steps = examples // together
         first, last = epoch * steps, (epoch + 1) * steps
-        stream = [*names["batches"](data, together, start=first, stop=last)]
+        stream = [*lesson.batches(data, together, start=first, stop=last)]
         parts = [
-            itertools.islice(names["batches_of"](data, rows, 0, first, p, processes), steps)
+            itertools.islice(depth.batches_of(data, rows, 0, first, p, processes), steps)
             for p in range(processes)
         ]
         joined = [np.concatenate(split) for split in zip(*parts, strict=True)]
         assert same(joined, stream), "processes differ from one"
         assert len(set(np.concatenate(stream).tolist())) == steps * together, "rows twice"
-        sampler = names["InEpochs"](data, together)
+        sampler = depth.InEpochs(data, together)
         sampler.set_epoch(epoch)
         assert len(sampler) == steps and same([*sampler], [s.tolist() for s in stream]), "epochs"
 
     check()
 
 
-def check_state(names) -> None:
+def test_state():
     """A state saved anywhere, also where an epoch ends, goes on with the very next batch."""
     rows = range(22)
-    whole = [*names["batches"](rows, 5, stop=13)]
+    whole = [*lesson.batches(rows, 5, stop=13)]
 
     def loader(state=None):
-        made = names["StatefulDataLoader"](rows, batch_sampler=names["Steps"](rows, 5))
+        made = StatefulDataLoader(rows, batch_sampler=depth.Steps(rows, 5))
         if state:
             made.load_state_dict(state)
         return made
 
     for stop in (1, 3, 4, 5, 8):  # an epoch has four steps
         first = loader()
-        seen = [*map(names["to_numpy"], itertools.islice(first, stop))]
+        seen = [*map(lesson.to_numpy, itertools.islice(first, stop))]
         again = loader(first.state_dict())
-        seen += map(names["to_numpy"], itertools.islice(again, 2))
+        seen += map(lesson.to_numpy, itertools.islice(again, 2))
         third = loader(again.state_dict())
-        seen += map(names["to_numpy"], itertools.islice(third, 2))
+        seen += map(lesson.to_numpy, itertools.islice(third, 2))
         assert same(seen, whole[: stop + 4]), f"other batches after a state at {stop}"
 
 
-def check_seeded_transforms(names) -> None:
+def test_seeded_transforms():
     """What `BySeed` gives follows from the index, in any order and whatever was drawn before."""
-    from torch_by_seed import BySeed, Noisy
+    BySeed = depth.BySeed
+    Noisy = depth.Noisy
 
     keys = [(seed, epoch, row) for seed in (0, 1) for epoch in (0, 1) for row in range(8)]
     dataset = BySeed(Noisy())
@@ -186,17 +190,17 @@ def damaged(kind: str) -> bytes:
     return png[:at] + chunk + png[at:] if kind == "text" else png + b"\0" * 9
 
 
-def check_photographs(names) -> None:
+def test_photographs():
     """A file that Pillow does not open, whatever it raises, is named; stray bytes do no harm."""
-    from torch_photographs import upright
+    upright = lesson.upright
 
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder, "class", "photo.png")).parent.mkdir()
         file.write_bytes(damaged("bytes behind the end"))
-        [[image], [label]] = next(names["file_batches"](folder, 1, 8))
+        [[image], [label]] = next(depth.file_batches(folder, 1, 8))
         assert (image == (9, 99, 199)).all() and label == 0, "other pixels"
         file.write_bytes(damaged("text"))
-        for call in (lambda: next(names["file_batches"](folder, 1, 8)), lambda: upright(file)):
+        for call in (lambda: next(depth.file_batches(folder, 1, 8)), lambda: upright(file)):
             said = refusal("a text too long", call)
             assert "photo.png" in said, f"the file is not named: {said}"
         file.write_bytes(damaged("bytes behind the end"))
@@ -204,50 +208,9 @@ def check_photographs(names) -> None:
         hidden.write_bytes(file.read_bytes())
         (deep := Path(hidden.parent, "deep", "photo.png")).parent.mkdir()
         deep.write_bytes(file.read_bytes())
-        refusal("one photograph", lambda: names["file_batches"](folder, 2, 8))
+        refusal("one photograph", lambda: depth.file_batches(folder, 2, 8))
         for place in (folder, file.parent):
             (notes := Path(place, "notes.txt")).write_text("")
-            said = refusal("a file beside", lambda: names["file_batches"](folder, 1, 8))
+            said = refusal("a file beside", lambda: depth.file_batches(folder, 1, 8))
             assert "notes.txt" in said, f"the file is not named: {said}"
             notes.unlink()
-
-
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    ("check_any_dataset", "jax.tree.map(as_column, batch)", "batch", "other dtypes"),
-    ("check_ends_and_refusals", "range(start, stop)", "range(stop)", "number of steps"),
-    (
-        "check_arrays",
-        "gathered = Batches(arrays, batch_size, seed)",
-        "gathered = Batches(arrays, batch_size)",
-        "another batch",
-    ),
-    (
-        "check_labels",
-        "not 0 <= labels.min() <= labels.max() < classes",
-        "labels.max() >= classes",
-        "-1: goes through",
-    ),
-    (
-        "check_labels",
-        "if labels.shape != images.shape[:1]:",
-        "if len(labels) != len(images):",
-        "a column: ",
-    ),
-    ("check_processes_and_epochs", "first = self.epoch * len(self)", "first = 0", "epochs"),
-    (
-        "check_processes_and_epochs",
-        "steps = (order[step].tolist() for step in itertools.count(start))",
-        "steps = (order[step].tolist() for step in itertools.count())",
-        "processes differ",
-    ),
-    ("check_state", "self.order[self.step - 1]", "self.order[self.step]", "other batches"),
-    ("check_seeded_transforms", "np.random.seed(seed)", "pass", "another example|share"),
-    ("check_photographs", "except Exception as error", "except OSError as error", "is not named"),
-    (
-        "check_photographs",
-        'raise ValueError(f"{file} is none of {kinds}: move it elsewhere")',
-        "return False",
-        "a file beside: goes through",
-    ),
-]

@@ -4,11 +4,12 @@ import functools
 import tempfile
 from pathlib import Path
 
+import feed_start_here as lesson
 import jax
 import numpy as np
 import optax
 import pandas as pd
-from copied_cells import refusal, same
+from expecting import refusal, same
 from flax import nnx
 from hypothesis import strategies as st
 from hypothesis_cases import tried
@@ -28,7 +29,7 @@ def numbered(examples: int) -> dict[str, np.ndarray]:
     return {"row": row, "image": row[:, None, None] + np.zeros((2, 3), np.int32)}
 
 
-def check_epochs(names) -> None:
+def test_epochs():
     """Each epoch is full batches of other rows each time, the same on any number of processes."""
 
     @tried(**SIZES)
@@ -36,10 +37,10 @@ def check_epochs(names) -> None:
         arrays, together = numbered(examples), batch_size * processes
         if together > examples:
             with_too_many = {"batch_size": batch_size, "processes": processes}
-            refusal("too few", lambda: names["Batches"](arrays, **with_too_many))
+            refusal("too few", lambda: lesson.Batches(arrays, **with_too_many))
             return
-        whole = names["Batches"](arrays, together, seed)
-        parts = [names["Batches"](arrays, batch_size, seed, p, processes) for p in range(processes)]
+        whole = lesson.Batches(arrays, together, seed)
+        parts = [lesson.Batches(arrays, batch_size, seed, p, processes) for p in range(processes)]
         assert whole.steps == examples // together, "another number of steps in an epoch"
         lost = examples - whole.steps * together
         assert {one.left_out for one in (whole, *parts)} == {lost}, "left_out is another number"
@@ -58,20 +59,20 @@ def check_epochs(names) -> None:
     check()
 
 
-def check_orders(names) -> None:
+def test_orders():
     """The order follows from the seed and the epoch, and from nothing else."""
     orders = {
-        (seed, epoch): tuple(names["Batches"](numbered(50), 50, seed)[epoch]["row"])
+        (seed, epoch): tuple(lesson.Batches(numbered(50), 50, seed)[epoch]["row"])
         for seed in (0, 1)
         for epoch in (0, 1)
     }
     assert len(set(orders.values())) == 4, "two epochs or two seeds have the same order"
-    again = names["Batches"](numbered(50), 50, 1)
+    again = lesson.Batches(numbered(50), 50, 1)
     back = [tuple(again[epoch]["row"]) for epoch in (1, 0, 1)]
     assert back == [orders[1, epoch] for epoch in (1, 0, 1)], "an epoch has two orders"
 
 
-def check_layouts(names) -> None:
+def test_layouts():
     """Whatever their layout in memory, arrays of numbers come as they are, in one piece."""
     plain = np.arange(24, dtype=np.float32).reshape(6, 4)
     for kind, array in {
@@ -84,14 +85,14 @@ def check_layouts(names) -> None:
         "integers": plain.astype(np.int64),
         "bfloat16": plain.astype(jax.numpy.bfloat16),
     }.items():
-        batches = names["Batches"]([array], 6)
+        batches = lesson.Batches([array], 6)
         [column], [found] = batches.columns, batches[0]
         assert column.flags.c_contiguous, f"{kind}: not in one piece of memory"
         assert np.array_equal(found, plain[batches.rows(0)]), f"{kind}: other values"
         assert jax.device_put(found).dtype == found.dtype, f"{kind}: JAX changes the dtype"
 
 
-def check_refusals(names) -> None:
+def test_refusals():
     """What JAX would change without an error, and what is no batch, is refused by a sentence."""
     good = np.arange(8)
     for said, arrays, more in (
@@ -116,8 +117,8 @@ def check_refusals(names) -> None:
         ("a process before the first", good, {"process": -1, "processes": 2}),
     ):
         options = {"batch_size": 2} | more
-        refusal(said, lambda arrays=arrays, options=options: names["Batches"](arrays, **options))
-    batches = names["Batches"](good, 2)
+        refusal(said, lambda arrays=arrays, options=options: lesson.Batches(arrays, **options))
+    batches = lesson.Batches(good, 2)
     refusal("a step before the first", lambda: batches[-1])
     refusal("half a step", lambda: batches[0.5], TypeError)
     for said, labels in (
@@ -126,8 +127,8 @@ def check_refusals(names) -> None:
         ("floats", np.array([0.0, 1.0])),
         ("text", np.array(["cat", "dog"])),
     ):
-        refusal(f"labels: {said}", lambda labels=labels: names["count_classes"](labels))
-    assert names["count_classes"](np.array([0, 4, 2], np.uint8)) == 5
+        refusal(f"labels: {said}", lambda labels=labels: lesson.count_classes(labels))
+    assert lesson.count_classes(np.array([0, 4, 2], np.uint8)) == 5
 
 
 class Noisy(nnx.Module):
@@ -147,10 +148,10 @@ class Scores(nnx.Module):
         return images
 
 
-def check_accuracy(names) -> None:
+def test_accuracy():
     """Each row counts once, whatever is left for the last batch."""
     images = np.eye(3, dtype=np.float32)[np.arange(60) % 3]
-    found = names["accuracy"](Noisy(), {"image": images, "label": np.arange(60) % 3})
+    found = lesson.accuracy(Noisy(), {"image": images, "label": np.arange(60) % 3})
     assert found == 1, f"the dropout of training is at work: {found} of the rows are right"
     random = np.random.default_rng(0)
     for examples in (1, 9, 10, 11, 25):
@@ -159,7 +160,7 @@ def check_accuracy(names) -> None:
             "label": random.integers(0, 3, examples),
         }
         right = (arrays["image"].argmax(axis=1) == arrays["label"]).mean()
-        found = names["accuracy"](Scores(), arrays, batch_size=10)
+        found = lesson.accuracy(Scores(), arrays, batch_size=10)
         assert np.isclose(found, right), f"of {examples} rows {found} are right, not {right}"
         for said, labels in (
             ("a column of labels", arrays["label"][:, None]),
@@ -168,22 +169,22 @@ def check_accuracy(names) -> None:
             ("unknown labels", arrays["label"] - 3),
         ):
             others = arrays | {"label": labels}
-            refusal(said, lambda others=others: names["accuracy"](Scores(), others))
+            refusal(said, lambda others=others: lesson.accuracy(Scores(), others))
 
 
-def check_going_on(names) -> None:
+def test_going_on():
     """A run that goes on ends with the parameters of one that was never stopped."""
     random = np.random.default_rng(0)
     arrays = {
         "image": random.integers(0, 255, (40, 9, 5, 3), dtype=np.uint8),
         "label": np.arange(40) % 7,
     }
-    batches = names["Batches"](arrays, 16)
+    batches = lesson.Batches(arrays, 16)
 
     def train_for(folder, batches, steps):
-        model = names["CNN"](arrays["image"], 7, nnx.Rngs(0))
+        model = lesson.CNN(arrays["image"], 7, nnx.Rngs(0))
         optimizer = nnx.Optimizer(model, optax.adam(3e-3), wrt=nnx.Param)
-        names["train_for"](folder, model, optimizer, batches, steps, names["cross_entropy"])
+        lesson.train_for(folder, model, optimizer, batches, steps, lesson.cross_entropy)
         return model
 
     with tempfile.TemporaryDirectory() as folder:
@@ -198,48 +199,12 @@ def check_going_on(names) -> None:
             assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
         last = {name: np.append(array[:-1], array[:1], axis=0) for name, array in arrays.items()}
         for said, others, steps in (
-            ("another batch size", names["Batches"](arrays, 20), 30),
-            ("another seed", names["Batches"](arrays, 16, seed=1), 30),
-            ("one other row", names["Batches"](last, 16), 30),
-            ("twice as many rows", names["Batches"](arrays, 16, processes=2), 30),
+            ("another batch size", lesson.Batches(arrays, 20), 30),
+            ("another seed", lesson.Batches(arrays, 16, seed=1), 30),
+            ("one other row", lesson.Batches(last, 16), 30),
+            ("twice as many rows", lesson.Batches(arrays, 16, processes=2), 30),
             ("an earlier step", batches, 9),
         ):
             call = functools.partial(train_for, f"{folder}/parts", others, steps)
             refusal(said, call)
-        train_for(f"{folder}/parts", names["Batches"](arrays, 8, processes=2), 24)
-
-
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    ("check_epochs", "place * self.processes + self.process", "place", "processes|twice"),
-    (
-        "check_epochs",
-        "shuffled[1][first : first",
-        "shuffled[1][first // 2 : first // 2",
-        "twice|diff",
-    ),
-    ("check_orders", "(self.seed, epoch)", "self.seed", "same order"),
-    ("check_orders", "shuffled[0] != epoch", "shuffled[0] is None", "same order|two orders"),
-    ("check_layouts", "np.ascontiguousarray(array, dtype)", "array.astype(dtype)", "one piece"),
-    ("check_layouts", '.newbyteorder("=")', "", "raises"),
-    ("check_refusals", "or np.ma.isMaskedArray(array)", "", "a mask: goes through"),
-    (
-        "check_refusals",
-        "np.rint(array) == array",
-        "False",
-        "whole numbers in a table of floats: goes through",
-    ),
-    ("check_refusals", "or labels.min() < 0", "", "labels: -1: goes through"),
-    ("check_accuracy", "[:examples]", "", "rows"),
-    ("check_accuracy", "model.eval()", "pass", "dropout"),
-    (
-        "check_accuracy",
-        'count_classes(arrays["label"])\n    model,',
-        "model,",
-        "a column of labels",
-    ),
-    ("check_going_on", 'then["run"] != run', "False", "another batch size: goes through"),
-    ("check_going_on", "or newest.step > steps", "", "an earlier step: goes through"),
-    ("check_going_on", "LatestN(2)", "LatestN(1)", "are kept, not two"),
-    ("check_going_on", 'nnx.update((model, optimizer), then["state"])', "pass", "ends elsewhere"),
-]
+        train_for(f"{folder}/parts", lesson.Batches(arrays, 8, processes=2), 24)

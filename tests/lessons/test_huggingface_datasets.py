@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 
 import datasets
+import feed_huggingface_datasets as lesson
+import feed_huggingface_datasets_in_depth as depth
 import numpy as np
 import pyarrow as pa
-from copied_cells import refusal
 from datasets import Array2D, ClassLabel, Dataset, DatasetDict, Features, List, Value
 from datasets.distributed import split_dataset_by_node
+from expecting import refusal
 from PIL import Image
 
 from benchmarks import contract
@@ -32,7 +34,7 @@ def uneven():
     return datasets.IterableDataset.from_generator(rows_of, gen_kwargs={"ends": ends})
 
 
-def check_rows_that_are_left(names) -> None:
+def test_rows_that_are_left():
     """After filter, select, shard, shuffle, map: these rows, each once, read once or by batch."""
     numbers = np.arange(90, dtype=np.int32)
     whole = Dataset.from_dict({"row": numbers, "name": [f"{n}" for n in numbers]})
@@ -49,22 +51,22 @@ def check_rows_that_are_left(names) -> None:
         for batch_size, in_memory in itertools.product((1, 5), (True, False)):
             steps = len(left) // batch_size
             options = {"seed": 3, "in_memory": in_memory}
-            stream = names["batches"](view, batch_size, start=steps, stop=3 * steps, **options)
+            stream = lesson.batches(view, batch_size, start=steps, stop=3 * steps, **options)
             found = [*stream]
             assert len(found) == 2 * steps, "another number of steps"
-            order = names["Batches"](np.array(left), batch_size, seed=3)
+            order = lesson.Batches(np.array(left), batch_size, seed=3)
             for step, (twice, rows) in enumerate(found, steps):
                 assert np.array_equal(rows, order[step]), "other rows, or in another order"
                 assert np.array_equal(twice, rows * 2), "columns are mixed up"
     for in_memory in (True, False):
         chosen = whole.with_format("numpy", columns=["row"])
-        (rows,) = next(names["batches"](chosen, 90, in_memory=in_memory))
+        (rows,) = next(lesson.batches(chosen, 90, in_memory=in_memory))
         assert np.array_equal(np.sort(rows), numbers), "other columns than those asked for"
 
 
-def check_refusals(names) -> None:
+def test_refusals():
     """What JAX cannot take is refused when it is called, by its column, with the right cause."""
-    batches = names["batches"]
+    batches = lesson.batches
     pair, label = List(Value("float32"), length=2), ClassLabel(names=["cat", "dog"])
     two = Features(x=pair, y=Value("float32"))
     for says, columns, features in (
@@ -99,25 +101,25 @@ def check_refusals(names) -> None:
     assert "Iterable" in refusal("a stream", lambda: batches(rows.to_iterable_dataset(), 2))
 
 
-def check_transforms(names) -> None:
+def test_transforms():
     """A transform sees the rows of each batch, and what it makes is checked like a column."""
     rows = Dataset.from_dict({"row": range(20)})
     twice = rows.with_transform(lambda rows: {"twice": [2 * row for row in rows["row"]]})
-    order = names["Batches"](np.arange(20), 6)
-    stream = names["batches"](twice, 6, in_memory=False)
+    order = lesson.Batches(np.arange(20), 6)
+    stream = lesson.batches(twice, 6, in_memory=False)
     for step, (found,) in enumerate(itertools.islice(stream, 9)):
         assert np.array_equal(found, 2 * order[step]), "other rows"
     drawn = rows.with_transform(lambda rows: {"x": np.random.rand(len(rows["row"]))})
-    two = np.sort(np.reshape([*itertools.islice(names["batches"](drawn, 20), 2)], (2, 20)))
+    two = np.sort(np.reshape([*itertools.islice(lesson.batches(drawn, 20), 2)], (2, 20)))
     assert (two[0] != two[1]).all(), "one draw for all epochs"
     unequal = rows.with_transform(lambda rows: {"x": [np.zeros(n % 2) for n in rows["row"]]})
-    said = refusal("shapes", lambda: next(names["batches"](unequal, 6, in_memory=False)))
+    said = refusal("shapes", lambda: next(lesson.batches(unequal, 6, in_memory=False)))
     assert "'x'" in said and "(0,)" in said, said
 
 
-def check_dataset_of(names) -> None:
+def test_dataset_of():
     """Arrays come back as they were, whatever their layout; a mask is no array of numbers."""
-    make, columns_of = names["dataset_of"], names["columns_of"]
+    make, columns_of = depth.dataset_of, lesson.columns_of
     values = np.where(np.arange(32).reshape(8, 2, 2) % 5, 1.0, -9999.0).astype(np.float32)
     labels = np.arange(8, dtype=np.int32)
     for given in (values, values.astype(">f4"), np.asfortranarray(values), values[:, 0]):
@@ -129,18 +131,18 @@ def check_dataset_of(names) -> None:
     refusal("nine labels", lambda: make(values, np.arange(9)))
 
 
-def check_texts(names) -> None:
+def test_texts():
     """Texts are padded as the contract says."""
-    contract.check_text(names["text_batches"])
+    contract.check_text(depth.text_batches)
     large = Dataset.from_dict({"tokens": [[2**40], [1]]})
-    refusal("a token of 41 bits", lambda: next(names["text_batches"](large, 2, length=1, seed=0)))
+    refusal("a token of 41 bits", lambda: next(depth.text_batches(large, 2, length=1, seed=0)))
 
 
-def resumed(names, stops, *order) -> list[int]:
+def resumed(stops, *order) -> list[int]:
     """The rows of an epoch, stopped after as many batches, and gone on by the state of each."""
     seen, state = [], None
     for stop in (*stops, None):
-        stream = names["shuffled_stream"](uneven(), 5, *order, state=state)
+        stream = depth.shuffled_stream(uneven(), 5, *order, state=state)
         for table in itertools.islice(stream.iter(4), stop):
             seen += table["row"].to_pylist()
         state = json.loads(json.dumps(stream.state_dict()))
@@ -162,14 +164,14 @@ def skipped(stops, epoch, _, process, processes) -> list[int]:
     return seen
 
 
-def check_states(names) -> None:
+def test_states():
     """Two resumes are exact in epochs 0, 1, 2 on 1 to 4 processes; by `skip` they are not."""
     for processes in (1, 2, 3, 4):
         orders = set()
         for epoch in (0, 1, 2):
             parts = [(epoch, 7, process, processes) for process in range(processes)]
-            whole = [row for part in parts for row in resumed(names, (), *part)]
-            found = [row for part in parts for row in resumed(names, (1, 2), *part)]
+            whole = [row for part in parts for row in resumed((), *part)]
+            found = [row for part in parts for row in resumed((1, 2), *part)]
             assert sorted(whole) == [*range(TOTAL)], f"epoch {epoch} is not each row once"
             assert found == whole, f"a resume of epoch {epoch} on {processes} processes differs"
             by_skip = [row for part in parts for row in skipped((1, 2), *part)]
@@ -177,18 +179,18 @@ def check_states(names) -> None:
             assert exact <= (epoch == 0), "skip has become exact: say so in the lesson"
             orders.add(tuple(whole))
         assert len(orders) == 3, "epochs have the same order"
-    assert resumed(names, (), 0, 7) != [*range(TOTAL)], "nothing is shuffled"
+    assert resumed((), 0, 7) != [*range(TOTAL)], "nothing is shuffled"
 
 
-def check_streams_across_epochs(names) -> None:
+def test_streams_across_epochs():
     """Batches go on over the end of an epoch, also from each state; another seed is refused."""
-    stream = names["stream_batches"](uneven(), 6, seed=2, block=7)
+    stream = depth.stream_batches(uneven(), 6, seed=2, block=7)
     whole = list(itertools.islice(stream, 40))
     rows = [table["row"].to_pylist() for table, _ in whole]
     assert rows[:14] != rows[14:28] != rows[28:], "epochs have the same order"
     for stop in (1, 13, 14, 15, 28):  # an epoch has fourteen batches
         state = json.loads(json.dumps(whole[stop - 1][1]))
-        again = names["stream_batches"](uneven(), 6, seed=2, state=state, block=7)
+        again = depth.stream_batches(uneven(), 6, seed=2, state=state, block=7)
         for (one, _), (other, _) in zip(whole[stop : stop + 9], again, strict=False):
             assert one.equals(other), f"other batches after a state at {stop}"
     for said, size, other in (
@@ -196,13 +198,13 @@ def check_streams_across_epochs(names) -> None:
         ("another block", 6, {"seed": 2, "block": 8}),
         ("another batch size", 7, {"seed": 2, "block": 7}),
     ):
-        again = names["stream_batches"](uneven(), size, state=state, **other)
+        again = depth.stream_batches(uneven(), size, state=state, **other)
         refusal(said, lambda again=again: next(again))
-    refusal("six processes", lambda: next(names["stream_batches"](uneven(), 2, processes=6)))
-    refusal("too large", lambda: next(names["stream_batches"](uneven(), 200)))
+    refusal("six processes", lambda: next(depth.stream_batches(uneven(), 2, processes=6)))
+    refusal("too large", lambda: next(depth.stream_batches(uneven(), 200)))
 
 
-def check_held_out(names) -> None:
+def test_held_out():
     """Rows held out by a filter are none of the others, in their types; `take` is refused."""
     kinds = Features(
         row=Value("int32"), label=ClassLabel(num_classes=3), image=Array2D((2, 2), "uint8")
@@ -213,8 +215,8 @@ def check_held_out(names) -> None:
     rows = Dataset.from_dict(columns, kinds).to_iterable_dataset(num_shards=4)
     for chosen in (rows.skip(20), rows.take(20), rows.skip(20).map(lambda row: row)):
         for make in (
-            lambda chosen=chosen: names["shuffled_stream"](chosen, 0, 0),
-            lambda chosen=chosen: next(names["stream_batches"](chosen, 8)),
+            lambda chosen=chosen: depth.shuffled_stream(chosen, 0, 0),
+            lambda chosen=chosen: next(depth.stream_batches(chosen, 8)),
         ):
             assert "filter" in refusal("take or skip", make)
     one = Dataset.from_dict(columns, kinds).to_iterable_dataset().skip(20)
@@ -222,8 +224,8 @@ def check_held_out(names) -> None:
     renamed = rest.rename_column("image", "pixels")
     for stream in (one, rest, renamed):
         found = []
-        for table in names["shuffled_stream"](stream, 0, 0, 16).iter(8):
-            row, label, image = names["arrays_of"](table, stream.features)
+        for table in depth.shuffled_stream(stream, 0, 0, 16).iter(8):
+            row, label, image = depth.arrays_of(table, stream.features)
             assert (row.dtype, label.dtype, image.dtype) == (np.int32, np.int32, np.uint8)
             assert np.array_equal(label, row % 3), "other labels"
             assert (image == (row + 7)[:, None, None]).all(), "other images"
@@ -231,26 +233,26 @@ def check_held_out(names) -> None:
         assert sorted(found) == [*range(20, 90)] != found, "other rows"
 
 
-def check_steps_of_all(names) -> None:
+def test_steps_of_all():
     """The common number of steps is the smallest that a process has, in each epoch."""
     for epoch, processes in itertools.product((0, 1, 2), (1, 2, 3, 4)):
-        steps, lost = names["steps_of_all"](SHARDS, 3, 5, epoch, processes)
+        steps, lost = depth.steps_of_all(SHARDS, 3, 5, epoch, processes)
         found = []
         for process in range(processes):
-            stream = names["shuffled_stream"](uneven(), 5, epoch, 7, process, processes)
+            stream = depth.shuffled_stream(uneven(), 5, epoch, 7, process, processes)
             found.append(sum(1 for _ in stream.iter(3, drop_last_batch=True)))
         assert steps == min(found), f"{steps} steps, but the processes have {found}"
         assert lost == TOTAL - 3 * steps * processes, "another loss"
-    steps, _ = names["steps_of_all"](SHARDS, 3, 5, 0, 2)
+    steps, _ = depth.steps_of_all(SHARDS, 3, 5, 0, 2)
     options = {"steps": steps, "processes": 2}
-    parts = [names["stream_batches"](uneven(), 3, 5, process=p, **options) for p in range(2)]
+    parts = [depth.stream_batches(uneven(), 3, 5, process=p, **options) for p in range(2)]
     ends = [[s["epoch"] for _, s in itertools.islice(part, steps + 1)] for part in parts]
     assert ends == [[0] * steps + [1]] * 2, "the processes are in different epochs"
 
 
-def check_photographs(names) -> None:
+def test_photographs():
     """A null, a file that is none and a label that is null are named; bytes and paths are alike."""
-    make = names["photograph_batches"]
+    make = depth.photograph_batches
     Image.new("RGB", (40, 30), (9, 99, 199)).save(png := io.BytesIO(), "PNG")
     kinds = Features(image=datasets.Image(), label=Value("int64"))
     with tempfile.TemporaryDirectory() as folder:
@@ -272,83 +274,12 @@ def check_photographs(names) -> None:
             assert says in said, f"it is not named: {said}"
 
 
-def check_formats(names) -> None:
+def test_formats():
     """An array column and a table of any number of columns keep their dtypes and their order."""
     kinds = Features(b=Array2D((2, 3), "uint8"), a=Value("float16"), c=Value("bool"))
     columns = {"b": np.arange(24).reshape(4, 2, 3), "a": [0.5] * 4, "c": [True, False] * 2}
     rows = Dataset.from_dict(columns, kinds).select_columns(["c", "b", "a"])
     for in_memory in (True, False):
-        batch = next(names["batches"](rows, 2, in_memory=in_memory))
+        batch = next(lesson.batches(rows, 2, in_memory=in_memory))
         found = [(array.dtype.name, array.shape) for array in batch]
         assert found == [("bool", (2,)), ("uint8", (2, 2, 3)), ("float16", (2,))], found
-
-
-# The check, what a cell says, what is put in its place, what the check says then.
-BROKEN = [
-    (
-        "check_rows_that_are_left",
-        "return numbers(rows[:], rows.features)",
-        'return numbers({n: rows.data[n].to_numpy() for n in ("twice", "row")}, {})',
-        "other rows",
-    ),
-    ("check_refusals", "np.isnan(values).any():", "False:", "goes through"),
-    (
-        "check_refusals",
-        "isinstance(feature, datasets.ClassLabel)",
-        "False",
-        "-1.*goes through",
-    ),
-    ("check_refusals", 'kind in "OSUmM"', 'kind in "OSU"', "a duration"),
-    ("check_refusals", "not isinstance(dataset, datasets.Dataset)", "False", "splits"),
-    ("check_transforms", 'shown["type"] == "custom"', "False", "other rows|raises"),
-    ("check_transforms", 'in_memory and rows.format["type"] != "custom"', "in_memory", "one draw"),
-    ("check_transforms", "len(shapes) < 2 else np.array(None)", "True else None", "inhomogeneous"),
-    (
-        "check_dataset_of",
-        "(images, labels), _ = as_columns((images, labels))",
-        "pass",
-        "MaskedArray|a mask|raises",
-    ),
-    (
-        "check_texts",
-        "return map(padded_rows, itertools.count(start))",
-        "return map(padded_rows, itertools.count())",
-        "rest",
-    ),
-    ("check_states", "ordered.load_state_dict(state)", "pass", "a resume of epoch 0"),
-    (
-        "check_states",
-        "order = order[process::processes].tolist()",
-        "order = order.tolist()",
-        "once",
-    ),
-    (
-        "check_states",
-        "permutation(stream.num_shards)\n    order = order[",
-        "permutation(stream.num_shards) * 0\n    order = order[",
-        "each row once",
-    ),
-    ("check_held_out", "(Skip|Take)Examples", "no step", "goes through"),
-    ("check_held_out", 'blocks["features"] = stream.features', "pass", "features"),
-    ("check_streams_across_epochs", "state != state | made", "False", "another seed"),
-    ("check_streams_across_epochs", '"epoch": epoch + 1', '"epoch": epoch', "epochs have the same"),
-    (
-        "check_steps_of_all",
-        "steps = min(rows) // batch_size",
-        "steps = max(rows) // batch_size",
-        "steps",
-    ),
-    (
-        "check_photographs",
-        '(labels,) = columns_of(dataset.select_columns("label"))',
-        'labels = dataset.select_columns("label").with_format("numpy")[:]["label"]\n'
-        "    labels = np.nan_to_num(labels).astype(np.int32)",
-        "null: goes through",
-    ),
-    (
-        "check_formats",
-        'columns=shown["columns"], dtype=None',
-        'columns=shown["columns"]',
-        "int64|float32|uint8",
-    ),
-]
