@@ -32,21 +32,16 @@ import packaging.utils
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import from_disk, parts, report
-from benchmarks import lesson as in_process
-from tools.lesson import lessons, machine
-from tools.lesson import results as stored
+from benchmarks import from_disk, in_process, parts, photographs, report
+from tools.lesson import benchmark_results, lessons, machine, modules
 
-PARTS = {part.lesson: key for key, part in stored.PARTS.items()}
-# Shapes of an image, and batch sizes, beside those of MNIST in batches of 128.
-SHAPES = [((28, 28), 32), ((28, 28), 512), ((32, 32, 3), 128), ((96, 96, 3), 128)]
-COPIES = (1, 4, 16)  # times the 60,000 examples
+PARTS = {part.lesson: key for key, part in benchmark_results.PARTS.items()}
 EPOCHS = {  # by their keys
     "epoch_s": "epoch",
     "resident_epoch_s": "resident_epoch",
     "step_epoch_s": "step_epoch",
 }
-BY_NAME = {"lessons", "larger", "loaders"}  # keys of the results, below which figures have names
+BY_NAME = {"lessons", "larger"}  # keys of the results, below which figures have names
 ENVIRONMENT = {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 Job = tuple[str, str, Callable[[], dict]]
 FOR_CUDA = "nvidia-", "cuda-", "triton"  # how the names of such distributions begin
@@ -54,7 +49,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Process:
-    """A `kind` of in_process, made in a new process, whose methods are called from here.
+    """A `kind` of in_process.Lesson, made in a new process, whose methods are called from here.
 
     `environment`: variables that the process gets beside those of this one.
     Raises in_process.Refused where a pipeline is refused, and lessons.Problem where a cell fails or
@@ -65,12 +60,11 @@ class Process:
     def __init__(
         self,
         name: str,
-        copies: int = 1,
         kind: type = in_process.Lesson,
         environment: dict[str, str] | None = None,
     ):
         self.name = name
-        self.making = in_process.make, kind, name, copies, environment or {}
+        self.making = in_process.make, kind, name, environment or {}
 
     def __enter__(self):
         others = set(multiprocessing.active_children())
@@ -105,12 +99,6 @@ class Process:
         except Exception as error:
             error.add_note(f"This is of {self.name}.")
             raise
-
-    def memory(self) -> int:
-        """Bytes that only this process and its workers hold."""
-        tree = [psutil.Process(self.process.pid)]
-        tree += tree[0].children(recursive=True)
-        return sum(process.memory_full_info().uss for process in tree)
 
     def __exit__(self, *_):
         descendants = []  # asked for now: those of a process that has ended are nobody's
@@ -216,7 +204,7 @@ def in_turn(
 
 def measure(name: str, repetitions: int, seconds: float) -> dict:
     """Every figure of one lesson."""
-    modules = stored.named("modules")[name]
+    modules = benchmark_results.named("modules")[name]
     figures = {
         "date": machine.today(),
         "installation_bytes": installation_bytes(modules),
@@ -240,9 +228,7 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
         if lesson.call("has_short_answer"):
             pipelines["short_images_s"] = "batches"
         figures |= alternate(lesson, repetitions, seconds, pipelines, EPOCHS)
-        figures["shapes"] = shapes(lesson, repetitions, seconds / 2)
-        figures["photos"] = photos(lesson, repetitions, seconds, limit=True)
-    figures["growth"] = growth(name, repetitions, seconds)
+        figures["photos"] = photos(lesson, repetitions, seconds)
     figures["busy_cores"].append(busy())
     return figures
 
@@ -273,45 +259,31 @@ def alternate(
     return figures | reference
 
 
-def shapes(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
-    """For each other size of image and batch: the pipeline and NumPy's take, in turn."""
-    found = {}
-    for shape, batch_size in SHAPES:
-        label = f"{batch_size} of {'x'.join(map(str, shape))}"
-        say(lesson.name, f"batches of {label}")
-        call = functools.partial(lesson.call, "of_shape", shape, batch_size, seconds)
-        found[label] = in_turn(repetitions, ("images_s", "take_images_s"), call)
-    return found
-
-
-def photos(
-    lesson: Process, repetitions: int, seconds: float, limit: bool
-) -> dict[str, dict[str, list[float]]]:
+def photos(lesson: Process, repetitions: int, seconds: float) -> dict[str, dict[str, list[float]]]:
     """With 1, 2, … workers, or 1 for a single repetition: the loader, and its references, in turn.
 
-    The references run in as many processes. `decoder_images_s` is one reference for all: the
-    decoder of one lesson, the fastest within its bound of pixels, on the same files. It is shown,
-    not judged. `limit`: the decoder of the lesson itself, by which it is judged.
+    The references run in as many processes: the decoder of the lesson itself, by which it is
+    judged, and one for all lessons, which is shown: the fastest within its bound of pixels.
     """
-    found, folder = {}, lesson.call("photographs_folder")
+    found = {}
     # A DataLoader's worker computes on one thread: so do the processes that are the limit.
     alone = functools.partial(Process, environment={"OMP_NUM_THREADS": "1"})
-    keys = ("images_s", "cores", *(["limit_images_s"] * limit), "decoder_images_s")
-    for workers in worker_counts() if repetitions > 1 else [1]:
-        say(lesson.name, f"a folder of JPEGs, {workers} at a time")
-        own = [alone(lesson.name) for _ in range(workers * limit)]
-        of_all = [alone(in_process.DECODER) for _ in range(workers)]
+    keys = "images_s", "cores", "limit_images_s", "decoder_images_s"
+    with photographs.small_photographs() as folder:
+        for workers in worker_counts() if repetitions > 1 else [1]:
+            say(lesson.name, f"a folder of JPEGs, {workers} at a time")
+            own = [alone(lesson.name) for _ in range(workers)]
+            of_all = [alone(in_process.DECODER) for _ in range(workers)]
 
-        def once(own=own, of_all=of_all, workers=workers) -> list[float]:
-            speeds = [*lesson.call("file_throughput", workers, seconds)]
-            for limits, given in ((own, ()), (of_all, (folder,))):
-                if limits:
-                    rates = together(limits, "file_throughput", 0, seconds, *given)
+            def once(own=own, of_all=of_all, workers=workers) -> list[float]:
+                speeds = [*lesson.call("file_throughput", workers, seconds, folder)]
+                for limits in (own, of_all):
+                    rates = together(limits, "file_throughput", 0, seconds, folder)
                     speeds.append(sum(speed for speed, _ in rates))
-            return speeds
+                return speeds
 
-        with ready(*own), ready(*of_all):
-            found[str(workers)] = in_turn(repetitions, keys, once)
+            with ready(*own), ready(*of_all):
+                found[str(workers)] = in_turn(repetitions, keys, once)
     return found
 
 
@@ -326,21 +298,6 @@ def worker_counts() -> list[int]:
     """1, 2, 4, … up to the number of cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return [2**power for power in range(cores.bit_length()) if 2**power <= cores]
-
-
-def growth(name: str, repetitions: int, seconds: float) -> dict[str, dict]:
-    """Throughput and memory when the dataset grows: `tuned_batches` and NumPy's take, in turn."""
-    say(name, f"{', '.join(map(str, COPIES))} times the examples")
-    grown = {str(copies): {"images_s": [], "gather_images_s": []} for copies in COPIES}
-    with ready(*[Process(name, copies) for copies in COPIES]) as processes:
-        for _ in range(repetitions):
-            for process, figures in zip(processes, grown.values(), strict=True):
-                speed = process.call("throughput", "tuned_batches", seconds)
-                figures["images_s"].append(speed)
-                figures["gather_images_s"].append(process.call("gather_throughput", seconds))
-        for process, figures in zip(processes, grown.values(), strict=True):
-            figures["bytes"] = process.memory()
-    return grown
 
 
 def beside(name: str, kind: type, keys: tuple[str, ...], repetitions: int, seconds: float) -> dict:
@@ -363,15 +320,16 @@ def jobs(names: list[str], repetitions: int, seconds: float) -> Iterator[Job]:
             disk = from_disk.FromDisk
             yield "larger", name, functools.partial(beside, name, disk, disk.keys, *how)
         if key := PARTS.get(name):
-            kind, keys = parts.KINDS[key], stored.PARTS[key].keys
-            yield key, "", functools.partial(beside, name, kind, keys, *how)
+            part = benchmark_results.PARTS[key]
+            kind = getattr(parts, part.kind)
+            yield key, "", functools.partial(beside, name, kind, part.keys, *how)
 
 
 def store(folder: Path, device: str, news: dict, before: dict | None) -> dict:
     """Put `news`, a key and its figures, into this machine's file; into `before`, if there is one.
 
-    The figures of other lessons below the same key stay, where they are of "lessons", "larger" or
-    "loaders". Returns all results. Raises lessons.Problem for a file that is damaged or cannot be
+    The figures of other lessons below the same key stay, where they are of "lessons" or "larger".
+    Returns all results. Raises lessons.Problem for a file that is damaged or cannot be
     written.
     """
 
@@ -438,12 +396,13 @@ def main() -> None:
     loaders = [name for name in lessons.names() if lessons.subject_cells(name, "tuned-pipeline")]
     known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
     names, quick, how = arguments(__doc__, "LESSON", known)
-    if unknown := set(loaders) - stored.named("modules").keys():
+    if unknown := set(loaders) - benchmark_results.named("modules").keys():
         sys.exit(f"bench: say in lessons.toml what {', '.join(sorted(unknown))} needs.")
 
     def run_lessons() -> int:
         lessons.lay_out_data()
-        return run(jobs(names, *how), report.text, stored.FOLDER, quick)
+        modules.write()
+        return run(jobs(names, *how), report.text, benchmark_results.FOLDER, quick)
 
     measuring("bench", {}, run_lessons)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contract import Refused
-from benchmarks.lesson import BATCH, PIPELINES, TAKE, Lesson, gathered, rate
+from benchmarks.in_process import BATCH, TAKE, Lesson, gathered, rate
 
 SHAPE = (128, 128)
 GROUP, SHARD, ROWS = 50, 500, 15_000  # rows: 246 MB in 30 shards
@@ -40,7 +40,6 @@ def images_of(rows: np.ndarray) -> np.ndarray:
 class FromDisk(Lesson):
     """The stream of one lesson, of (images, rows), and NumPy's of a mapped file."""
 
-    run = PIPELINES | {"copy"}
     keys = ("rows_s", "mapped_rows_s")  # of what `speeds` returns, in the results
 
     def check(self) -> None:
@@ -158,7 +157,7 @@ def tfrecords(names: dict, folder: Path):
         writer.add_examples({"train": [{"image": i, "label": row} for i, row in pairs]})
     writer.close_all()
     builder = tfds.builder_from_directory(str(home))
-    from tfds_disk import disk_batches  # the lesson's cell wrote it
+    disk_batches = names["disk_batches"]
 
     def stream():
         yield from disk_batches(builder, BATCH, 0, BUFFER)

@@ -1,4 +1,6 @@
-"""One thing of a lesson, beside its reference: what `PARTS` in tools/lesson/results.py names.
+"""One thing of a lesson, beside its reference: what `PARTS` in benchmark_results.py names.
+
+`speeds(seconds)` of a class returns what is stored under the keys of its part.
 
 The reference does the same reading, gathering or decoding in as many threads, and nothing else.
 """
@@ -15,16 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contract import Refused
-from benchmarks.lesson import BATCH, PIPELINES, Lesson, rate
+from benchmarks.in_process import BATCH, Lesson, rate
+from tools.lesson import modules
 
 
-class Part(Lesson):
-    """`speeds(seconds)` returns what is stored under the keys of its part."""
-
-    run = PIPELINES | {"copy"}
-
-
-class Tokens(Part):
+class Tokens(Lesson):
     """Windows of a mapped file of tokens, and a copy of windows as large by NumPy alone."""
 
     shape = (64, 512)  # rows, and tokens of a row
@@ -61,7 +58,7 @@ class Tokens(Part):
             return tuple(rate(each, seconds) * length for each in streams)
 
 
-class Storage(Part):
+class Storage(Lesson):
     """The stream from object storage, whose answers wait, and the same without waiting."""
 
     groups, rows, wait = 24, 5000, 0.02  # groups, of so many rows of 784 bytes; seconds
@@ -73,7 +70,7 @@ class Storage(Part):
             {"image": rng.integers(0, 256, (rows, 784), np.uint8), "row": np.arange(rows) + first}
             for first in range(0, rows * self.groups, rows)
         )
-        store = self.names["bucket"]  # of the depth: it waits when it is told to
+        store = self.waiting_store()
         self.names["write_shards"](groups, store, "benchmark")
         self.source = self.names["Shards"](store, "benchmark")
         with contextlib.closing(self.names["batches"](self.source, BATCH)) as stream:
@@ -82,6 +79,23 @@ class Storage(Part):
         if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
             raise Refused("an epoch from storage has a row twice.")
 
+    def waiting_store(self):
+        """The object store of the depth, in a process of its own: it waits when it is told to."""
+        from obstore.store import S3Store
+
+        self.folder = tempfile.TemporaryDirectory()  # as long as this process
+        modules.write_files("files_and_storage_in_depth", Path(self.folder.name))
+        with contextlib.chdir(self.folder.name):
+            self.server = self.names["Server"]()
+        return S3Store(
+            "data",
+            endpoint=self.server.url,
+            region="us-east-1",
+            access_key_id="any",
+            secret_access_key="any",
+            client_options={"allow_http": True},
+        )
+
     def speeds(self, seconds: float) -> tuple[float, float, float]:
         """Rows per second with waiting, without, and with waiting for one request after the other.
 
@@ -89,21 +103,21 @@ class Storage(Part):
         """
         found, steps, epochs = [], self.rows * self.groups // BATCH, max(round(seconds), 1)
         for wait, options in ((self.wait, {}), (0, {}), (self.wait, {"mix": 1})):
-            self.names["layer"].tell(wait=wait)
+            self.server.tell(wait=wait)
             stream = self.names["batches"](self.source, BATCH, **options)
             with contextlib.closing(stream):
                 collections.deque(itertools.islice(stream, steps), maxlen=0)
                 start = time.perf_counter()
                 collections.deque(itertools.islice(stream, epochs * steps), maxlen=0)
                 found.append(epochs * steps * BATCH / (time.perf_counter() - start))
-        self.names["layer"].tell(wait=0)
+        self.server.tell(wait=0)
         return tuple(found)
 
 
-class Blocks(Part):
+class Blocks(Lesson):
     """Windows of a Zarr field, and the reads of the same blocks, thrown away."""
 
-    chunks, copies = (8, 2, 96, 96), 14  # of the lesson's field, tiled to 142 MB: 2 GB
+    chunks, copies = (8, 2, 96, 96), 14  # of 480 steps, 142 MB: 2 GB
 
     def check(self) -> None:
         """Write the field. Raises Refused unless an epoch has each window's begin once."""
@@ -111,7 +125,8 @@ class Blocks(Part):
         import zarr
 
         self.folder = tempfile.TemporaryDirectory()  # as long as this process
-        field = np.tile(np.nan_to_num(self.names["field"], nan=280), (1, 1, 2, 2))
+        rng = np.random.default_rng(0)
+        field = np.tile(rng.normal(280, 5, (480, 2, 96, 96)).astype(np.float32), (1, 1, 2, 2))
         shape = (len(field) * self.copies, *field.shape[1:])
         stored = zarr.create_array(
             self.folder.name, shape=shape, chunks=self.chunks, dtype=field.dtype
@@ -151,7 +166,7 @@ class Blocks(Part):
         return tuple(steps * windows.batch_size / took for took in found)
 
 
-class Graphs(Part):
+class Graphs(Lesson):
     """Batches of graphs, and the same graphs joined by NumPy, of no common shape."""
 
     batch_size, graphs = 32, 20_000
@@ -196,7 +211,7 @@ class Graphs(Part):
         )
 
 
-class Frames(Part):
+class Frames(Lesson):
     """Windows of a video, and the same windows decoded by a bare loop."""
 
     frames, length, threads, batch_size = 600, 4, 2, 32
@@ -258,12 +273,3 @@ def per_second(make: Callable[[int], object], seconds: float) -> float:
     stream = batches()
     collections.deque(itertools.islice(stream, 4), maxlen=0)
     return rate(stream, seconds)
-
-
-KINDS = {
-    "tokens": Tokens,
-    "storage": Storage,
-    "blocks": Blocks,
-    "graphs": Graphs,
-    "frames": Frames,
-}

@@ -9,8 +9,7 @@ from statistics import median
 
 import tabulate
 
-from tools.lesson import measured
-from tools.lesson import results as stored
+from tools.lesson import benchmark_results, result_cells
 
 # At least this share of the reference, as medians of the ratios of each repetition. That of a
 # loader from memory is in lessons.toml, that of a part in results.PARTS.
@@ -18,31 +17,28 @@ FILES_MARK, JUDGED_WORKERS = 0.85, "2"  # of the same decoder in as many process
 EPOCH_MARK = 1.05  # at most this multiple of resident data; judged on a GPU only
 BUSY = 0.2  # cores: more work of others than this, and the machine is not quiet
 VARIES = 1.5  # largest by smallest repetition of a reference: the same
-# By the parts of measured.summary.
+# By the parts of result_cells.summary.
 HEADINGS = {
     "memory": "tuned_batches, and its share of the fastest form of a NumPy gather in the same run",
     "photographs": "file_batches by workers, and its share of the same decoder without a loader",
     "larger": "from disk, shuffled: rows of 16 kB, and the share of a gather of a mapped file",
-    "tokens": "windows of text, and their share of a copy of as many tokens",
-    "storage": "rows where each answer waits 20 ms, and their share of the rows without waiting",
-    "blocks": "windows of 2 GB of Zarr, in blocks of eight chunks, and their share of bare reads",
-    "graphs": "batches of graphs, and their share of a loop that joins them",
-    "frames": "windows of a video, and their share of a bare decoder in as many threads",
+    **{key: part.heading for key, part in benchmark_results.PARTS.items()},
     "start": "what the library adds to JAX, and the time to the first batch",
-    "growth": "growth: time for an image as a multiple of that of 60,000, and the memory it takes",
-    "sizes": "other sizes of batch and image: the share of NumPy's take",
 }
 
 
 def text(results: dict) -> str:
     """The tables, then a sentence for each missed mark and each disturbance."""
-    shown = measured.summary(results)
-    parts = [stored.label(results)]
+    shown = result_cells.summary(results)
+    parts = [benchmark_results.label(results)]
     for part, heading in HEADINGS.items():
-        one = part in stored.PARTS and shown[part]
+        one = part in benchmark_results.PARTS and shown[part]
         parts += table(heading, {"": shown[part]} if one else shown[part])
     epochs = {
-        title: {"s": stored.span(of["epoch_s"]), "of it": stored.span(multiples(of))}
+        title: {
+            "s": benchmark_results.span(of["epoch_s"]),
+            "of it": benchmark_results.span(multiples(of)),
+        }
         for title, of in loaders(results).items()
         if "epoch_s" in of
     }
@@ -78,22 +74,24 @@ def cell(value) -> str:
 
 
 def loaders(results: dict) -> dict[str, dict]:
-    return stored.titled(results.get("lessons", {}), "loader")
+    return benchmark_results.titled(results.get("lessons", {}), "loader")
 
 
 def multiples(figures: dict) -> list[float]:
-    return stored.ratios(figures, "epoch_s", "resident_epoch_s")
+    return benchmark_results.ratios(figures, "epoch_s", "resident_epoch_s")
 
 
 def missed(results: dict) -> list[str]:
     """A sentence for each mark that is missed. What was not measured misses none."""
-    shown, marks, judged = measured.summary(results), stored.named("tuned_mark"), []
+    shown, marks, judged = result_cells.summary(results), benchmark_results.named("tuned_mark"), []
     same = f"the same decoder in {JUDGED_WORKERS} processes"
-    for name, title in stored.named("loader").items():
+    for name, title in benchmark_results.named("loader").items():
         photographs = shown["photographs"].get(title, {}).get(JUDGED_WORKERS)
         judged.append((title, shown["memory"].get(title), marks.get(name, 0), "the NumPy gather"))
         judged.append((title, photographs, FILES_MARK, same))
-    judged += [(p.lesson, shown[key], p.mark, p.beside) for key, p in stored.PARTS.items()]
+    judged += [
+        (p.lesson, shown[key], p.mark, p.beside) for key, p in benchmark_results.PARTS.items()
+    ]
     said = [
         f"{what} misses its mark: {of['share'][1]:.2f} of {reference}, not {mark}."
         for what, of, mark, reference in judged

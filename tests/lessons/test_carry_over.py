@@ -7,7 +7,7 @@ tries as many inputs, other ones each time. Without it there are 200, the same i
 
 import jupytext
 import pytest
-from copied_cells import CopiedCells
+from carried_over import CarriedOver
 
 from benchmarks import bench
 from tools.check import check
@@ -21,8 +21,8 @@ def promising() -> list[str]:
 
 
 @pytest.mark.parametrize("name", promising())
-def test_a_lesson_carries_over(name, lesson_environment):
-    with bench.ready(bench.Process(name, kind=CopiedCells)) as [lesson]:
+def test_a_lesson_carries_over(name):
+    with bench.ready(bench.Process(name, kind=CarriedOver)) as [lesson]:
         lesson.call("check_pipelines")
         if lessons.subject_cells(name, "tuned-pipeline"):
             assert lesson.call("epoch") > 0  # the benchmark trains with it

@@ -91,7 +91,7 @@ def test_a_refusal_names_the_case():
 
 def test_a_pipeline_that_never_answers_is_refused(monkeypatch):
     loops = broken(f"raise {TOO_FEW}", "while True: pass")["tuned_batches"]
-    monkeypatch.setattr(contract, "PATIENCE_S", 1)
+    monkeypatch.setattr(contract.streams, "PATIENCE_S", 1)
     sentence = refused(contract.check_case, loops, ORDINARY)
     assert "batches of 1011: gives no batch, and no error, within 1 s." in sentence
 

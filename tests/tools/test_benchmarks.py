@@ -4,20 +4,15 @@ import contextlib
 import errno
 import json
 import os
-import re
 import signal
 import subprocess
 import time
-from unittest import mock
 
 import psutil
 import pytest
 
-from benchmarks import bench, contract
-from benchmarks import lesson as in_process
-from benchmarks.without_lesson import study
-from tools.lesson import lessons, machine
-from tools.lesson import results as stored
+from benchmarks import bench, contract, in_process
+from tools.lesson import benchmark_results, lessons, machine, modules
 
 # A lesson in a process of its own -----------------------------------------------------------
 
@@ -25,7 +20,7 @@ from tools.lesson import results as stored
 class Trouble:
     """A lesson that ends as its methods say, and leaves a process running."""
 
-    def __init__(self, name: str, copies: int):
+    def __init__(self, name: str):
         self.started = subprocess.Popen(["sleep", "600"])
 
     def started_pid(self) -> int:
@@ -43,12 +38,6 @@ class Trouble:
     def die(self) -> None:
         self.started.kill()  # nobody else would
         os._exit(3)
-
-
-class FailingCell(in_process.Lesson):
-    def __init__(self, name: str, copies: int):
-        self.name = name
-        self.run_cell("1 / 0")
 
 
 def test_a_process_has_its_own_environment_and_what_it_has_started_ends_with_it(monkeypatch):
@@ -74,13 +63,12 @@ def test_a_refusal_and_a_death_name_the_lesson_and_a_fault_of_the_benchmark_goes
                 process.call(method)
 
 
-def test_a_cell_that_fails_names_the_lesson():
-    said = r"^tiny does not run: ZeroDivisionError: .* `pytest --nbval notebooks/tiny\.ipynb`"
-    with (
-        pytest.raises(lessons.Problem, match=said),
-        bench.ready(bench.Process("tiny", kind=FailingCell)),
-    ):
-        pass
+def test_a_module_that_fails_names_the_page(monkeypatch, tmp_path):
+    (tmp_path / "feed_tiny.py").write_text("1 / 0")
+    monkeypatch.setattr(modules, "FOLDER", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(lessons.Problem, match=r"^tiny does not import: ZeroDivisionError: "):
+        in_process.imported("tiny")
 
 
 SCRIPT = """
@@ -118,21 +106,9 @@ def test_an_interrupted_run_leaves_no_process(in_terminal, tmp_path, sent):
 
 def test_the_decoder_of_all_lessons_reads_any_folder(tmp_path):
     contract.flat_photographs(tmp_path / "mixed")
+    modules.write()
     with bench.ready(bench.Process(in_process.DECODER)) as [process]:
         assert process.call("file_throughput", 0, 0.1, str(tmp_path / "mixed"))[0] > 0
-
-
-def test_a_module_that_others_import_now_is_never_half_written(monkeypatch, data, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    module = tmp_path / "shapes.py"
-    in_process.write_module("%%writefile shapes.py\nSIZE = 1")
-    with module.open() as reader:  # began before the next one writes
-        in_process.write_module("%%writefile shapes.py\nSIZE = 2")
-        assert reader.read() == "SIZE = 1\n"
-    assert module.read_text() == "SIZE = 2\n"
-    before = module.stat()
-    in_process.write_module("%%writefile shapes.py\nSIZE = 2\n")
-    assert module.stat() == before  # or Python would compile it anew
 
 
 SPEEDS = dict(zip(in_process.GATHERS, (1.0, 3.0, 2.0), strict=True))
@@ -186,7 +162,7 @@ def test_lesson_without_pipeline_is_named(python):
 
 @pytest.mark.weekly
 def test_quick_run_measures_everything_and_writes_nothing(python):
-    before = {path: path.read_bytes() for path in stored.FOLDER.iterdir()}
+    before = {path: path.read_bytes() for path in benchmark_results.FOLDER.iterdir()}
     bench = lessons.ROOT / "benchmarks" / "bench.py"
     done = python(bench, "--quick", "pytorch_dataloader", timeout=1_800)  # beside other tests
     assert done.returncode == 0, done.stderr
@@ -194,12 +170,11 @@ def test_quick_run_measures_everything_and_writes_nothing(python):
         "NumPy gather",
         "resident data",
         "same decoder",
-        "growth",
         "from disk",
         "nothing is written",
     ):
         assert words in done.stdout
-    assert before == {path: path.read_bytes() for path in stored.FOLDER.iterdir()}
+    assert before == {path: path.read_bytes() for path in benchmark_results.FOLDER.iterdir()}
 
 
 def test_what_is_measured_anew_takes_the_place_of_what_was_stored(tmp_path):
@@ -218,43 +193,3 @@ def test_what_is_measured_anew_takes_the_place_of_what_was_stored(tmp_path):
         "larger": {"a": 5, "c": 6},
         "tokens": {"new": 1},
     }
-
-
-# Loaders without a lesson --------------------------------------------------------------------
-
-
-def test_only_what_the_contract_refuses_is_a_broken_promise():
-    def raising(error: Exception) -> dict[str, str]:
-        def pipeline(images, labels, batch_size, seed, **_):
-            raise error
-
-        stream = contract.case_stream(pipeline, contract.Case(10, 2))
-        return study.verdicts(contract.promises(stream, start=1, processes=2))
-
-    with pytest.raises(OSError, match="No space left"):
-        raising(OSError(errno.ENOSPC, "No space left on device"))
-    said = raising(OSError("cannot identify image file"))["each once"]
-    assert said == "raises OSError: cannot identify image file"
-    with pytest.raises(ZeroDivisionError):
-        study.verdicts([("each once", lambda: 1 / 0)])
-    check = mock.Mock(side_effect=[None, in_process.Refused("It repeats."), None])
-    assert study.verdicts([("a", check), ("a", check), ("b", check)]) == {
-        "a": "It repeats.",
-        "b": "",
-    }
-
-
-def test_what_is_refused_is_not_timed():
-    verdicts = {
-        "tuned_batches": {"each once": "epoch 0 gives 3 examples again."},
-        "file_batches": {"each once": "", "refuses": "goes through."},  # needs no other work
-    }
-    assert study.timed(verdicts) == {"file_batches"}
-
-
-def test_each_library_is_pinned_once_and_has_a_module():
-    folder = stored.WITHOUT_LESSON.parent
-    pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))
-    for name, of in study.LOADERS.items():
-        assert len(re.findall(rf"^{of.distribution}(?:\[\w+\])?==", pins, re.MULTILINE)) == 1
-        assert (folder / f"{name}.py").read_text().startswith(f'"""{of.title}: ')

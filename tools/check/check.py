@@ -22,7 +22,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from offline.problem import told
-from tools.lesson import cuda_wheels, glossary, install, lessons, measured
+from tools.lesson import cuda_wheels, glossary, install, lessons, result_cells
 
 WIDEST_LINE = 80  # columns that fit beside both sidebars; ruff does not see what %%writefile writes
 PLACEHOLDER = "YOUR_ACCOUNT"  # an underscore: nobody can have that name on GitHub
@@ -129,7 +129,7 @@ def holds_results(cell: NotebookNode) -> bool:
 
 def results_of(cell: NotebookNode) -> str:
     """What has to stand in the cell that holds results: in the lesson the medians only."""
-    return measured.source(brief=cell.source.startswith("MEDIANS"))
+    return result_cells.source(brief=cell.source.startswith("MEDIANS"))
 
 
 def words(notebook: NotebookNode) -> int:

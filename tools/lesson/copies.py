@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from tools.lesson import lessons
 
 COPIED = {"short-answer", "tuned-pipeline", "files-pipeline", "copy"}
+COMES_WITH = {"absl": "grain"}  # whose flags and log are Grain's: a setting of the one is of both
 PASSED_OVER = {"trap", "exercise", "proof", lessons.GPU_TAG}
 
 
@@ -116,14 +117,15 @@ def statements_of(number: int, cell: NotebookNode, written: bool = False) -> Ite
 
 
 def is_setting(node: ast.stmt, cell: NotebookNode) -> bool:
-    """Whether the statement of a setup cell calls a function of a library, such as to configure it.
+    """Whether the statement calls a function of a library, such as to configure it.
 
-    What only prints is none.
+    What only prints is none, nor what stands in a cell that shows something.
     """
-    call = node.value if isinstance(node, ast.Expr) else None
+    call = node.value if isinstance(node, ast.Expr) and not writes(cell) else None
     dotted = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
     # How many devices JAX pretends to have is the page's affair.
-    return dotted and "setup" in lessons.tags(cell) and "jax.config" not in ast.unparse(call)
+    above = {"setup", "short-answer"} & {*lessons.tags(cell)} or lessons.from_tag(cell)
+    return dotted and bool(above) and "jax.config" not in ast.unparse(call)
 
 
 def closure(cells: set[int], statements: list[Statement]) -> list[Statement]:
@@ -133,12 +135,16 @@ def closure(cells: set[int], statements: list[Statement]) -> list[Statement]:
     """
     found = set().union(*(needed_by(number, statements) for number in cells))
     libraries = {name for i in found if statements[i].imports for name in statements[i].binds}
-    return [
-        s
+    libraries |= {name for name, library in COMES_WITH.items() if library in libraries}
+    # A setting of these libraries alone comes with them.
+    settings = {
+        i
         for i, s in enumerate(statements)
-        # A setting of these libraries alone comes with them.
-        if i in found or (s.cell <= max(cells) and not s.binds and set() < s.uses <= libraries)
-    ]
+        if s.cell <= max(cells) and not s.binds and set() < s.uses <= libraries
+    }
+    configured = set().union(*(statements[i].uses for i in settings))
+    imports = {i for i, s in enumerate(statements) if s.imports and s.binds & configured}
+    return [s for i, s in enumerate(statements) if i in found | settings | imports]
 
 
 def needed_by(number: int, statements: list[Statement]) -> set[int]:

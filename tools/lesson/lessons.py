@@ -30,7 +30,7 @@ SANITIZER = ROOT / "nbval_sanitize.cfg"
 # What passed with Colab's versions: not beside the records of machines, as any machine will do.
 COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
 GPU_TAG = "requires-gpu"
-RESULTS_TAG = "results"  # of the cell that tools/lesson/measured.py writes
+RESULTS_TAG = "results"  # of the cell that tools/lesson/result_cells.py writes
 TAGS = {
     "setup",
     "short-answer",

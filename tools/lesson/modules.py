@@ -137,6 +137,13 @@ def write(folder: Path = FOLDER) -> None:
             file.unlink()
 
 
+def write_files(page: str, folder: Path) -> None:
+    """Write the files that the cells of a page write: programs, and what workers import."""
+    for cell in filter(copies.writes, cells_of(page)):
+        magic, _, text = cell.source.partition("\n")
+        (folder / magic.split()[1]).write_text(text + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")

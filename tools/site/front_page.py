@@ -7,8 +7,7 @@ import html
 import math
 from pathlib import Path
 
-from tools.lesson import copies, lessons, measured
-from tools.lesson import results as stored
+from tools.lesson import benchmark_results, copies, lessons, result_cells
 
 KINDS = {  # what is drawn, by its key in the lesson; how; and what is said of it
     "first": (
@@ -31,11 +30,11 @@ LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phon
 SHOWN = "pytorch_dataloader"  # the lesson whose short answer stands beside the picture
 
 
-def newest(folder: Path = stored.FOLDER) -> dict:
+def newest(folder: Path = benchmark_results.FOLDER) -> dict:
     """The newest results of a machine that timed loaders; those of a GPU come first."""
     return max(
-        filter(speeds, stored.stored(folder)),
-        key=lambda results: (results["device"] != "cpu", measured.summary(results)["date"]),
+        filter(speeds, benchmark_results.stored(folder)),
+        key=lambda results: (results["device"] != "cpu", result_cells.summary(results)["date"]),
     )
 
 
@@ -44,7 +43,7 @@ def speeds(results: dict) -> dict[str, dict[str, float]]:
 
     There are none where the training step was not, beside which they are drawn.
     """
-    shown = measured.summary(results)
+    shown = result_cells.summary(results)
     return {
         loader: {kind: kinds[kind][1] for kind in KINDS if kinds[kind]}
         for loader, kinds in shown["memory"].items()
@@ -54,7 +53,7 @@ def speeds(results: dict) -> dict[str, dict[str, float]]:
 
 def step(results: dict) -> float:
     """Images per second that the training step takes when it never waits for data."""
-    return measured.summary(results)["step"][1]
+    return result_cells.summary(results)["step"][1]
 
 
 def claim(results: dict) -> str:
@@ -138,8 +137,9 @@ def caption(results: dict) -> str:
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
     repetitions = min(len(figures["tuned_images_s"]) for figures in timed)
     return html.escape(
-        f"Each loader alone: MNIST in memory, batches of 128. {stored.label(results)}, version "
-        f"{' and '.join(sorted(versions))}, {when}. Medians of {repetitions} repetitions. The "
+        "Each loader alone: MNIST in memory, batches of 128. "
+        f"{benchmark_results.label(results)}, version {' and '.join(sorted(versions))}, {when}. "
+        f"Medians of {repetitions} repetitions. The "
         "dashed line: the lessons' small model, trained there on data that it never waits for."
     )
 

@@ -1,4 +1,4 @@
-"""What the benchmark stored of each machine, and what such figures are worth.
+"""Stored benchmark results, and statistics on them.
 
 A file may be partial: a loader that was not measured there is missing, and so is a figure that it
 does not have. So all that is computed here is empty where a figure is missing, and what shows it
@@ -12,41 +12,67 @@ from typing import NamedTuple
 from tools.lesson import lessons, machine
 
 FOLDER = lessons.ROOT / "benchmarks" / "results"
-WITHOUT_LESSON = lessons.ROOT / "benchmarks" / "without_lesson" / "results"
 BATCH, EXAMPLES = 128, 60_000
 IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `step_epoch_s`
-EXAMPLE_BYTES = 28 * 28 + 4  # what the training set itself takes, as NumPy arrays
 
 
 class Part(NamedTuple):
-    """Of a lesson one thing, timed beside its reference."""
+    """Of a lesson one thing, timed beside its reference. All that names it stands here."""
 
     lesson: str
+    kind: str  # the class in benchmarks/parts.py that measures it
     unit: str
     keys: tuple[str, ...]  # of it, and of the reference, in the results
     beside: str  # the reference, in words
     mark: float  # the least share of it
+    heading: str  # in the report
 
 
 PARTS = {
     "tokens": Part(
-        "language_model_data", "tokens", ("tokens_s", "copy_tokens_s"), "a copy of as many", 0.8
+        lesson="language_model_data",
+        kind="Tokens",
+        unit="tokens",
+        keys=("tokens_s", "copy_tokens_s"),
+        beside="a copy of as many",
+        mark=0.8,
+        heading="windows of text, and their share of a copy of as many tokens",
     ),
     "storage": Part(
-        "files_and_storage",
-        "rows",
-        ("rows_s", "at_once_rows_s", "one_rows_s"),
-        "the same without waiting",
-        0.9,
+        lesson="files_and_storage",
+        kind="Storage",
+        unit="rows",
+        keys=("rows_s", "at_once_rows_s", "one_rows_s"),
+        beside="the same without waiting",
+        mark=0.9,
+        heading="rows where each answer waits 20 ms, and their share of the rows without waiting",
     ),
     "blocks": Part(
-        "arrays_on_disk", "windows", ("windows_s", "read_windows_s"), "the reads alone", 0.8
+        lesson="arrays_on_disk",
+        kind="Blocks",
+        unit="windows",
+        keys=("windows_s", "read_windows_s"),
+        beside="the reads alone",
+        mark=0.8,
+        heading="windows of 2 GB of Zarr, in blocks of eight chunks, and their share of bare reads",
     ),
     "graphs": Part(
-        "graphs_and_ragged", "graphs", ("graphs_s", "joined_graphs_s"), "a loop that joins", 0.8
+        lesson="graphs_and_ragged",
+        kind="Graphs",
+        unit="graphs",
+        keys=("graphs_s", "joined_graphs_s"),
+        beside="a loop that joins",
+        mark=0.8,
+        heading="batches of graphs, and their share of a loop that joins them",
     ),
     "frames": Part(
-        "video_and_episodes", "windows", ("windows_s", "decoded_windows_s"), "a bare decoder", 0.8
+        lesson="video_and_episodes",
+        kind="Frames",
+        unit="windows",
+        keys=("windows_s", "decoded_windows_s"),
+        beside="a bare decoder",
+        mark=0.8,
+        heading="windows of a video, and their share of a bare decoder in as many threads",
     ),
 }
 

@@ -1,12 +1,11 @@
-"""A lesson in a process of its own: its tagged cells are run as they stand, checked and timed.
+"""What readers copy from a lesson, in a process of its own: imported, checked and timed.
 
-The cells are those that the reader reads, in the order of the page. Nothing here knows a loader.
+Nothing here knows a loader.
 """
 
-import ast
 import collections
-import contextlib
 import functools
+import importlib
 import itertools
 import multiprocessing
 import os
@@ -16,25 +15,23 @@ import sys
 import tempfile
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import filelock
 import numpy as np
 import psutil
-from nbformat import NotebookNode
 
 from benchmarks import contract
 from benchmarks.contract import Refused
 from offline import lay_out
-from tools.lesson import files, lessons, machine
+from tools.lesson import lessons, machine, modules
 
 BATCH = 128
 BATCHES = 60_000 // BATCH
 PHOTOS_BATCH = 64
 PHOTOS_SIZE = 224
 WARM_UP = 8  # batches of photographs: until then workers start, or hand out what they had ready
-PIPELINES = {"setup", "short-answer", "first-pipeline", "tuned-pipeline", "files-pipeline"}
 # The forms in which NumPy gathers a batch. The fastest of a run is its reference.
 GATHERS = {
     "X[i]": lambda array, i: array[i],
@@ -44,19 +41,19 @@ GATHERS = {
 TAKE = "X.take(i, axis=0)"
 # The lesson whose decoder is the reference for the photographs of all lessons.
 DECODER = "decode_photographs"
+RESIDENT = "feed_the_device"  # and that with the epoch of data on the device
 
 
-def write_module(source: str) -> None:
-    """Do what a cell with `%%writefile` does, whole and only where it is needed.
-
-    Other processes run the same cell, and import what it writes, at the same time.
-    """
-    magic, _, text = source.rstrip("\n").partition("\n")
-    file = Path(magic.split()[1])
-    with filelock.FileLock(lessons.NOTEBOOKS / "data" / ".modules.lock"):
-        if not file.is_file() or file.read_text() != f"{text}\n":
-            with files.replacing(file) as scratch:
-                scratch.write_text(f"{text}\n")
+def imported(page: str) -> types.ModuleType:
+    """The module of a page, made now. Raises lessons.Problem where it does not import."""
+    if str(modules.FOLDER) not in sys.path:
+        sys.path.insert(0, str(modules.FOLDER))
+    try:
+        return importlib.import_module(modules.module_name(page))
+    except Exception as error:
+        raise lessons.Problem(
+            f"{page} does not import: {type(error).__name__}: {error}."
+        ) from error
 
 
 def rate(stream: Iterator, seconds: float) -> float:
@@ -72,64 +69,25 @@ def rate(stream: Iterator, seconds: float) -> float:
 
 
 class Lesson:
-    """What the tagged cells of a lesson define. One for each process: cells expect their own."""
+    """What the modules of a lesson and of its depth define. One for each process.
 
-    run = PIPELINES  # the tags of the cells that are run whole
+    `names`: of both, where both define a name of the lesson.
+    """
 
-    def __init__(self, name: str, copies: int = 1):
-        """Run the cells of the lesson in notebooks/, as a kernel would.
-
-        `copies`: how often the training set is repeated, before the pipelines are made from it.
-        Raises lessons.Problem where a cell fails.
-        """
-        from IPython.core.interactiveshell import InteractiveShell
-
-        os.chdir(lessons.NOTEBOOKS)
-        # "" would become the parent's folder in a worker
-        sys.path.insert(0, str(lessons.NOTEBOOKS))
-        self.names = InteractiveShell.instance().user_ns
-        self.name, self.tags, self.photographs = name, set(), {}
-        repeated = copies == 1
-        with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):
-            of_lesson = {}
-            for page in lessons.subject_pages(name):
-                for cell in page:
-                    self._take(cell)
-                    if not repeated and {"train_images", "train_labels"} <= self.names.keys():
-                        for array in ("train_images", "train_labels"):
-                            self.names[array] = np.concatenate([self.names[array]] * copies)
-                        repeated = True
-                self.names.update(of_lesson)  # a depth may call other things by the same names
-                of_lesson = dict(self.names)
+    def __init__(self, name: str):
+        """Raises lessons.Problem where a module does not import."""
+        self.name = name
+        self.names, self.tags, self.photographs = {}, set(), {}
+        for page in (lessons.depth_of(name), name):
+            if page in modules.pages():
+                self.names |= vars(imported(page))
+        for cell in lessons.subject_cells(name):
+            self.tags.update(lessons.tags(cell))
         # Of `Batches` each process says how many rows it gets; elsewhere all share a batch.
         self.rows_each = "shared-batches" in self.tags
         self.dataset_of = self.names.get("dataset_of", contract.listed)
-
-    def _take(self, cell: NotebookNode) -> None:
-        """Run a cell that defines something, whole or without what it shows."""
-        tags = set(lessons.tags(cell))
-        self.tags |= tags
-        copied = "copy" in tags or lessons.shared_tag(cell)
-        if cell.source.startswith("%%writefile"):
-            if tags & self.run or copied:
-                write_module(cell.source)
-        elif tags & self.run:
-            self.run_cell(cell.source)
-        elif copied:
-            functions = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-            self.run_cell(only(cell.source, functions))
-
-    def run_cell(self, source: str) -> None:
-        """Run code beside what the cells have defined. Raises lessons.Problem where it fails."""
-        from IPython.core.interactiveshell import InteractiveShell
-
-        try:
-            InteractiveShell.instance().run_cell(source).raise_error()
-        except Exception as error:
-            raise lessons.Problem(
-                f"{self.name} does not run: {type(error).__name__}: {error}. "
-                f"`pytest --nbval notebooks/{self.name}.ipynb` shows where."
-            ) from error
+        images, labels = lay_out.read_split("train")
+        self.arrays = images.copy(), labels.astype(np.int32)
 
     def versions(self) -> dict[str, str]:
         """Of Python and of the libraries that the lesson has imported."""
@@ -157,30 +115,24 @@ class Lesson:
                 )
 
     def _check_mnist(self) -> None:
-        arrays = self.names["train_images"], self.names["train_labels"]
-        mnist = contract.Examples(*lay_out.read_split("train"))
-        if len(np.unique(mnist.identify(*arrays))) < mnist.count:
-            raise Refused("train_images lack some of MNIST's.")
         tuned = self.names["tuned_batches"]
         tuned = functools.partial(tuned, *self._data(tuned))
-        stream = contract.Stream(tuned, contract.Examples(*arrays), BATCH, 0, self.rows_each)
+        stream = contract.Stream(tuned, contract.Examples(*self.arrays), BATCH, 0, self.rows_each)
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
 
-    def _data(self, pipeline: Callable, arrays: tuple | None = None) -> tuple:
-        """What a pipeline takes first: two arrays, of MNIST if none are given, or one dataset."""
-        mnist = self.names["train_images"], self.names["train_labels"]
-        if arrays or not contract.takes_dataset(pipeline):
-            return contract.given(pipeline, arrays or mnist, self.dataset_of)
+    def _data(self, pipeline: Callable) -> tuple:
+        """What a pipeline takes first: the two arrays of MNIST, or one dataset of them."""
+        if not contract.takes_dataset(pipeline):
+            return contract.given(pipeline, self.arrays, self.dataset_of)
         if not hasattr(self, "dataset"):
-            self.dataset = self.dataset_of(*mnist)
+            self.dataset = self.dataset_of(*self.arrays)
         return (self.dataset,)
 
     def _epoch(self, number: int) -> Iterator:
         """The batches of one epoch of `tuned_batches`."""
         tuned = self.names["tuned_batches"]
-        steps = len(self.names["train_images"]) // BATCH
-        stream = tuned(*self._data(tuned), BATCH, 0, start=number * steps)
-        return itertools.islice(stream, steps)
+        stream = tuned(*self._data(tuned), BATCH, 0, start=number * BATCHES)
+        return itertools.islice(stream, BATCHES)
 
     def _batches(self, pipeline: str) -> Iterator:
         """The batches of a pipeline without end: one seed's stream, or several, or its epochs."""
@@ -207,31 +159,14 @@ class Lesson:
         return "short-answer" in self.tags and "batches" in self.names
 
     def gather_throughput(self, seconds: float, form: str = TAKE) -> float:
-        """Images per second of a NumPy gather of all images, however many there are."""
-        arrays = self.names["train_images"], self.names["train_labels"]
-        return rate(gathered(*arrays, BATCH, form), seconds)
+        """Images per second of a NumPy gather of all images."""
+        return rate(gathered(*self.arrays, BATCH, form), seconds)
 
-    def of_shape(
-        self, shape: tuple[int, ...], batch_size: int, seconds: float
-    ) -> tuple[float, float]:
-        """Images per second of `tuned_batches`, and of NumPy's take, of 64 MB of other images."""
-        rng, count = np.random.default_rng(0), 2**26 // int(np.prod(shape))
-        images = rng.integers(0, 256, (count, *shape), np.uint8)
-        arrays = images, rng.integers(0, 10, count, np.int32)
-        tuned = self.names["tuned_batches"]
-        stream = tuned(*self._data(tuned, arrays), batch_size, 0)
-        return rate(stream, seconds), rate(gathered(*arrays, batch_size, TAKE), seconds)
-
-    def file_throughput(
-        self, workers: int, seconds: float, folder: str | None = None
-    ) -> tuple[float, float]:
-        """Images per second of `file_batches`, and the cores that it and its workers keep busy.
-
-        `folder`: another one than that of the lesson.
-        """
+    def file_throughput(self, workers: int, seconds: float, folder: str) -> tuple[float, float]:
+        """Images per second of `file_batches`, and the cores that it and its workers keep busy."""
         if (workers, folder) not in self.photographs:  # one set of workers at a time
             self.photographs.clear()
-            arguments = Path(folder or self.photographs_folder()), PHOTOS_BATCH, PHOTOS_SIZE, 0
+            arguments = Path(folder), PHOTOS_BATCH, PHOTOS_SIZE, 0
             stream = self.names["file_batches"](*arguments, workers=workers)
             self.photographs[workers, folder] = iter(stream)
         stream = self.photographs[workers, folder]
@@ -239,10 +174,6 @@ class Lesson:
         used, start = processor_seconds(), time.perf_counter()
         speed = rate(stream, seconds)
         return speed, (processor_seconds() - used) / (time.perf_counter() - start)
-
-    def photographs_folder(self) -> str:
-        """Where the photographs lie, seen from notebooks/."""
-        return str(self.names["PHOTOGRAPHS"])
 
     def epoch(self) -> float:
         """Seconds for a training epoch with `tuned_batches`, one batch ahead if that is taught."""
@@ -260,11 +191,9 @@ class Lesson:
         """Seconds for the same epoch with the dataset on the device: the limit, as it is taught."""
         import jax
 
-        if "resident_epoch" not in self.names:  # once, so that it is compiled once
-            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
-            exec(only(tagged("resident-epoch"), kinds), self.names)
-        resident = jax.device_put((self.names["train_images"], self.names["train_labels"]))
-        whole_epoch = functools.partial(self.names["resident_epoch"], self._one_step)
+        resident = jax.device_put(self.arrays)
+        resident_epoch = imported(RESIDENT).resident_epoch
+        whole_epoch = functools.partial(resident_epoch, self._one_step)
         return self._timed(
             lambda params, n: whole_epoch(params, jax.random.key(n), resident, BATCH)[0]
         )
@@ -273,11 +202,11 @@ class Lesson:
         """Seconds for as many steps, on one batch again and again: they wait for no data."""
         import jax
 
-        step, images = self.names["train_step"], self.names["train_images"]
-        batch = jax.device_put((images[:BATCH], self.names["train_labels"][:BATCH]))
+        step = self.names["train_step"]
+        batch = jax.device_put(tuple(array[:BATCH] for array in self.arrays))
 
         def train(params, _):
-            for _ in range(len(images) // BATCH):
+            for _ in range(BATCHES):
                 params = step(params, *batch)
             return params
 
@@ -289,7 +218,7 @@ class Lesson:
     def _timed(self, train: Callable) -> float:
         import jax
 
-        images, labels = self.names["train_images"], self.names["train_labels"]
+        images, labels = self.arrays
         sizes = images[0].size, 512, 512, int(labels.max()) + 1
         params = self.names["init_params"](jax.random.key(0), sizes)
         params = jax.block_until_ready(train(params, 0))  # compiles
@@ -314,31 +243,16 @@ def processor_seconds() -> float:
     return sum(t.user + t.system for t in times)
 
 
-def only(source: str, kinds: type) -> str:
-    """The statements of a cell that are of these kinds, without the others."""
-    tree = ast.parse(source)
-    tree.body = [node for node in tree.body if isinstance(node, kinds)]
-    return ast.unparse(tree)
-
-
-def tagged(tag: str) -> str:
-    """The source of the one cell, of all lessons, that has this tag."""
-    notebooks = [lessons.read_notebook(path.stem) for path in lessons.NOTEBOOKS.glob("*.ipynb")]
-    cells = itertools.chain.from_iterable(map(lessons.code_cells, notebooks))
-    [source] = [cell.source for cell in cells if tag in lessons.tags(cell)]
-    return source
-
-
 served = None  # what `make` made: one for each process
 
 
-def make(kind: type, name: str, copies: int, environment: dict[str, str]) -> None:
+def make(kind: type, name: str, environment: dict[str, str]) -> None:
     """In a new process: make a `kind`, whose methods `call` then calls."""
     global served  # noqa: PLW0603
     os.environ.update(environment)  # in time for the libraries that a lesson imports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
     threading.Thread(target=end_with_the_parent, daemon=True).start()
-    served = kind(name, copies)
+    served = kind(name)
 
 
 def end_with_the_parent() -> None:

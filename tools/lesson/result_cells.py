@@ -1,4 +1,4 @@
-"""The benchmark's results, in the form in which they travel inside the lesson that chooses.
+"""Benchmark results as they are embedded in the lesson that chooses.
 
 A notebook is opened alone, without benchmarks/results beside it. So `check --fix` writes what is
 drawn there into its one cell with the tag `results`, and `check` says when that cell is stale.
@@ -12,28 +12,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 
-from tools.lesson import results as stored
+from tools.lesson import benchmark_results
 
 WIDTH = 78  # columns
 
 
-def source(
-    folder: Path = stored.FOLDER, without_lesson: Path = stored.WITHOUT_LESSON, brief: bool = False
-) -> str:
+def source(folder: Path = benchmark_results.FOLDER, brief: bool = False) -> str:
     """The source of the cell: of each machine that has measured something of every part.
 
     `brief`: the medians that the lesson draws, in place of all that its depth draws.
     """
-    more = {
-        stored.label(results): {of["title"]: of_no_lesson(of) for of in results["loaders"].values()}
-        for results in stored.stored(without_lesson)
+    found = {
+        benchmark_results.label(results): summary(results)
+        for results in benchmark_results.stored(folder)
     }
-    found = {stored.label(results): summary(results) for results in stored.stored(folder)}
-    shown = {
-        name: figures | {"others": more.get(name, {})}
-        for name, figures in found.items()
-        if all(figures.values())
-    }
+    shown = {name: figures for name, figures in found.items() if all(figures.values())}
     if brief:
         shown = {name: medians(figures) for name, figures in shown.items()}
     text = "\n".join(wrapped(shown))
@@ -67,13 +60,12 @@ def summary(results: dict) -> dict:
 
     A part is without the loaders that lack one of its figures, and empty where all do.
     """
-    loaders = stored.titled(results.get("lessons", {}), "loader")
-    streams = stored.titled(results.get("larger", {}), "from_disk")
-    of_parts = {key: results.get(key, {}) for key in stored.PARTS}
+    loaders = benchmark_results.titled(results.get("lessons", {}), "loader")
+    streams = benchmark_results.titled(results.get("larger", {}), "from_disk")
+    of_parts = {key: results.get(key, {}) for key in benchmark_results.PARTS}
     every, versions = loaders.values(), {}
     for figures in (*every, *streams.values(), *of_parts.values()):
         versions |= figures.get("versions", {})
-    shapes = dict.fromkeys(shape for figures in every for shape in figures.get("shapes", {}))
     drawn = each(memory, loaders)
     return {
         "date": max((figures["date"] for figures in every), default=""),
@@ -82,27 +74,21 @@ def summary(results: dict) -> dict:
         "step": epochs(every, "step_epoch_s"),
         "resident": epochs(every, "resident_epoch_s"),
         "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
-        "sizes": {
-            f"batch {shape}": each(
-                lambda of, shape=shape: shares(of["shapes"][shape], "images_s", "take_images_s"),
-                loaders,
-            )
-            for shape in shapes
-        },
         "photographs": each(photographs, loaders),
         "larger": each(lambda of: beside(of, "rows/s", "rows_s", "mapped_rows_s"), streams),
         **{
             key: part(functools.partial(alone, what), of_parts[key])
-            for key, what in stored.PARTS.items()
+            for key, what in benchmark_results.PARTS.items()
         },
         "start": each(start, loaders),
-        "growth": each(growth, loaders),
     }
 
 
 def epochs(measured: Iterable[dict], key: str) -> list[int] | None:
     """Images per second of epochs in which the step waits for no loader."""
-    return speeds([stored.IMAGES / s for figures in measured for s in figures.get(key, [])])
+    return speeds(
+        [benchmark_results.IMAGES / s for figures in measured for s in figures.get(key, [])]
+    )
 
 
 def part(draw: Callable[[dict], dict], figures: dict) -> dict:
@@ -132,7 +118,7 @@ def beside(figures: dict, unit: str, of: str, to: str) -> dict:
     return {unit: speeds(figures[of]), "share": shares(figures, of, to)}
 
 
-def alone(what: stored.Part, figures: dict) -> dict:
+def alone(what: benchmark_results.Part, figures: dict) -> dict:
     """Of a part the speed and the share, and the speeds under its other keys."""
     of, to, *others = what.keys
     found = beside(figures, f"{what.unit}/s", of, to)
@@ -167,63 +153,18 @@ def start(figures: dict) -> dict:
     }
 
 
-def growth(figures: dict) -> dict:
-    """For each larger dataset what it costs beside the first, which is the smallest.
-
-    `time` and `gather`: those of an image, of the loader and of NumPy's gather, as multiples. `MB`:
-    the memory that comes to it, without the examples themselves.
-    """
-    (few, first), *more = figures["growth"].items()
-
-    def multiple(of: dict, key: str) -> float:
-        return round(median(first[key]) / median(of[key]), 2)
-
-    def added(of: dict, copies: str) -> int:
-        examples = (int(copies) - int(few)) * stored.EXAMPLES * stored.EXAMPLE_BYTES
-        return max(0, round((of["bytes"] - first["bytes"] - examples) / 1e6))
-
-    return {
-        copies: {
-            "time": multiple(of, "images_s"),
-            "gather": multiple(of, "gather_images_s"),
-            "MB": added(of, copies),
-        }
-        for copies, of in more
-    }
-
-
-def of_no_lesson(figures: dict) -> dict:
-    """What is shown of a loader without a lesson; what was not timed is not there."""
-    verdicts = figures["verdicts"].values()
-    found = {
-        "date": figures["date"],
-        "version": figures["version"],
-        "disk MB": round(figures["installation_bytes"] / 1e6),
-        "import s": round(median(cost["import_s"] for cost in figures["import"]), 1),
-        "breaks": sorted({promise for of in verdicts for promise, said in of.items() if said}),
-    }
-    if "tuned_images_s" in figures:
-        found["memory"] = shares(figures, "tuned_images_s", "numpy_images_s")
-    if "photos" in figures:
-        found["photographs"] = {
-            workers: shares(of, "images_s", "decoder_images_s")
-            for workers, of in figures["photos"].items()
-        }
-    if "stored" in figures:
-        found["storage"] = {wait: speeds(rates) for wait, rates in figures["stored"].items()}
-    return found
-
-
 def speeds(values: list[float]) -> list[int] | None:
     """The lowest, the median and the highest, to three digits; None where nothing was measured."""
-    return [int(float(f"{value:.3g}")) for value in stored.span(values)] if values else None
+    return (
+        [int(float(f"{value:.3g}")) for value in benchmark_results.span(values)] if values else None
+    )
 
 
 def shares(figures: dict, of: str, to: str) -> list[float]:
     """The same of the ratios. Raises KeyError where one was not measured."""
-    if not (ratios := stored.ratios(figures, of, to)):
+    if not (ratios := benchmark_results.ratios(figures, of, to)):
         raise KeyError(of, to)
-    return [round(value, 3) for value in stored.span(ratios)]
+    return [round(value, 3) for value in benchmark_results.span(ratios)]
 
 
 def wrapped(value: dict) -> list[str]:
