@@ -3,10 +3,7 @@
 import ast
 import builtins
 import collections
-import json
-import subprocess
 import symtable
-import sys
 
 import nbformat
 import pytest
@@ -88,24 +85,3 @@ def test_a_block_leaves_no_name_open(name):
         assert not open_names
         defined = [n.name for n in ast.parse(block).body if hasattr(n, "name")]
         assert [n for n, count in collections.Counter(defined).items() if count > 1] == []
-
-
-RUN = """
-import json, sys
-for block in json.load(sys.stdin):
-    exec(compile(block, "block", "exec"), {"__name__": "block"})
-"""
-
-
-@pytest.mark.parametrize("name", HAVE_BLOCKS)
-def test_the_blocks_of_a_lesson_run_in_a_new_process(name, tmp_path):
-    found = [*copies.blocks(lessons.read_notebook(name)).values()]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RUN],
-        input=json.dumps(found),
-        text=True,
-        capture_output=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ finds the imports, helpers and constants that it needs, in the order in which th
 
 import ast
 import itertools
+import re
 import symtable
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from tools.lesson import lessons
 
 COPIED = {"short-answer", "tuned-pipeline", "files-pipeline", "copy"}
 COMES_WITH = {"absl": "grain"}  # whose flags and log are Grain's: a setting of the one is of both
+COMMENT = re.compile(r"\A(?:# .*\n)+")
 PASSED_OVER = {"trap", "exercise", "proof", lessons.GPU_TAG}
 
 
@@ -30,12 +32,17 @@ class Statement(NamedTuple):
     imports: ast.Import | ast.ImportFrom | None = None
 
     @property
+    def code(self) -> str:
+        """Its source without the comment above it."""
+        return COMMENT.sub("", self.source)
+
+    @property
     def is_function(self) -> bool:
-        return self.source.startswith(("def ", "@"))
+        return self.code.startswith(("def ", "@"))
 
     @property
     def is_definition(self) -> bool:
-        return self.is_function or self.source.startswith("class ")
+        return self.is_function or self.code.startswith("class ")
 
     @property
     def may_stand_below(self) -> bool:

@@ -10,6 +10,7 @@ import argparse
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -69,20 +70,18 @@ def refuse_two_of_a_name(page: str, statements: list[copies.Statement]) -> None:
         if not statement.is_definition:
             continue
         for name in statement.binds:
-            if bound.setdefault(name, statement.source) != statement.source:
+            if bound.setdefault(name, statement.code) != statement.code:
                 raise lessons.Problem(
                     f"md/{page}.md defines {name} twice, differently, in code that readers copy."
                 )
 
 
 def heading(page: str) -> str:
-    """The docstring of a module: what it is, where it comes from, what it needs."""
-    return (
-        f'"""{lessons.title_of(page)}: the code of the page, as one module.\n\n'
-        f"    {install.line(page)}\n\n"
-        f"From md/{page}.md of Feed JAX, {origin(page)}. Licence: Apache-2.0.\n"
-        '"""'
-    )
+    """The docstring of a module: what it is, what it needs, where it comes from."""
+    title = f"{lessons.title_of(page)}: the code of the page, as one module."
+    install_line = " \\\n        ".join(textwrap.wrap(install.line(page), WIDTH - 8))
+    came_from = f"From md/{page}.md of Feed JAX, {origin(page)}. Licence: Apache-2.0."
+    return f'r"""{title}\n\n    {install_line}\n\n{came_from}\n"""'
 
 
 def origin(page: str) -> str:
@@ -100,7 +99,8 @@ def origins(page: str) -> dict[int, str]:
     for number, block in enumerate(CODE_BLOCK.finditer(md)):
         above = md[: block.end()]
         section = re.findall(r"^#+ (.+)$", above, re.MULTILINE)[-1]
-        found[number] = f"# {section} (md/{page}.md, line {above.count(chr(10)) + 1})"
+        line = above.count("\n") + 1
+        found[number] = f"# md/{page}.md, line {line}\n# {section}"
     return found
 
 
