@@ -106,7 +106,7 @@ def run(repository, tmp_path, monkeypatch, capsys):
     packages = next(base.glob("lib/python*/site-packages"))
     (packages / "tests.pth").write_text(sysconfig.get_path("purelib"))
     monkeypatch.setattr(colab, "WORK", tmp_path / "work")
-    monkeypatch.setattr(colab, "RECORD", repository / "checked/colab/tests.json")
+    monkeypatch.setattr(colab, "RECORD", repository / "tests.json")
     monkeypatch.setattr(colab, "environment", lambda: base)
     monkeypatch.setattr(lessons, "lay_out_data", lambda: None)
     (lessons.NOTEBOOKS / "data/MNIST").mkdir(parents=True)

@@ -20,13 +20,13 @@ CHECK = "-m pytest --nbval --require-gpu -v --color=no "
 @pytest.fixture
 def gpu(tmp_path):
     """A folder with three lessons; run the script in it."""
-    for folder in ("tools/run", "bin", "notebooks", "checked", "benchmarks/results"):
+    for folder in ("tools/run", "bin", "notebooks", "benchmarks/results"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(lessons.ROOT / "tools/run/gpu.sh", tmp_path / "tools/run")
     for name in ("sound", "broken", "raises"):
         (tmp_path / f"notebooks/{name}.ipynb").write_text("{}")
-    (tmp_path / "checked/h200.json").touch()
-    (tmp_path / "checked/.h200.json.lock").touch()
+    (tmp_path / "benchmarks/results/h200.json").touch()
+    (tmp_path / "benchmarks/results/.h200.json.lock").touch()
     (tmp_path / "bin/python").touch(0o755)
 
     def run(*arguments, python=CALLED):
@@ -52,7 +52,6 @@ def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
         "-m tools.run.execute raises",
         f"{CHECK}notebooks/sound.ipynb",
         "-m tools.run.execute sound",
-        f"{CHECK}--record notebooks/sound.ipynb",
     ]
     failures = [line for line in done.stdout.splitlines() if line.startswith("gpu: ")]
     assert done.returncode == 1
@@ -65,7 +64,7 @@ def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
         report = packed.extractfile("gpu_report.txt").read().decode()
     assert report.splitlines() == ["differs", *failures]
     notebooks = {f"notebooks/{name}.ipynb" for name in ("sound", "broken", "raises")}
-    assert names == {*notebooks, "checked/h200.json", "gpu_report.txt"}
+    assert names == {*notebooks, "benchmarks/results/h200.json", "gpu_report.txt"}
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ def test_each_loader_that_the_benchmark_knows_is_timed_once(gpu, loaders):
 def test_in_parts_and_without_the_benchmark(gpu):
     assert gpu("dlpack_zero_copy", "grain", "grain_in_depth")[1][-1] == "benchmarks/bench.py grain"
     done, called = gpu("--no-bench", "grain")
-    assert (done.returncode, called[-2]) == (0, "-m tools.run.execute grain")
+    assert (done.returncode, called[-1]) == (0, "-m tools.run.execute grain")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_job_that_may_write_runs_neither_a_package_nor_the_project():
 
 def test_what_the_weekly_job_found_reaches_the_files_that_it_is_for_only():
     takes = command(jobs_of("weekly")["propose"], "git apply")
-    expected = ["constraints.txt", "colab.txt", "'notebooks/*.ipynb'", "'checked/*.json'"]
+    expected = ["constraints.txt", "colab.txt", "'notebooks/*.ipynb'", "colab.json"]
     assert re.findall(r"--include=(\S+)", takes) == expected
 
 
