@@ -1,9 +1,11 @@
 """What the files say of each other: commands, addresses, pins, tags."""
 
 import configparser
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -68,12 +70,43 @@ def test_the_citation_names_the_newest_release():
     assert cited == released[:1]
 
 
-def test_a_pull_request_keeps_the_site_that_it_built_also_when_a_test_failed():
-    steps = jobs_of("test")["site"]["steps"]
-    [built] = [i for i, s in enumerate(steps) if s.get("run") == "python -m tox run -e browser"]
-    [kept] = [i for i, s in enumerate(steps) if s.get("with", {}).get("path") == "_build/html"]
-    assert built < kept and steps[kept]["if"] == "${{ !cancelled() }}"
-    assert steps[kept]["with"]["name"] in (ROOT / "CONTRIBUTING.md").read_text()
+def test_a_sentence_that_was_mended_on_github_gets_the_patch_that_is_missing(tmp_path, python):
+    def clone(name):
+        subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, tmp_path / name], check=True)
+        lesson = tmp_path / name / "md/grain.md"
+        lesson.write_text(lesson.read_text().replace("# Feed JAX", "# Give JAX", 1))
+        commit = [
+            "git",
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@example.org",
+            "commit",
+            "-qam",
+            "x",
+        ]
+        subprocess.run(commit, cwd=tmp_path / name, check=True)
+        return tmp_path / name
+
+    def faults(folder):
+        said = python("-m", "tools.check.check", cwd=folder).stderr.splitlines()
+        return [line for line in said if "grain.ipynb" in line or "README" in line]
+
+    on_github, at_home = clone("on_github"), clone("at_home")
+    tox = tmp_path / "bin/python"
+    tox.parent.mkdir()
+    tox.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tools.check.check --fix\n')
+    tox.chmod(0o755)
+    summary = tmp_path / "summary"
+    environment = os.environ | {"PATH": f"{tox.parent}:{os.environ['PATH']}"}
+    environment["GITHUB_STEP_SUMMARY"] = str(summary)
+    mend = ["bash", "-e", "-c", command(jobs_of("test")["check"], "fix.patch")]
+    subprocess.run(mend, cwd=on_github, env=environment, check=True)
+    [apply] = re.findall(r"`(git apply .*)`", summary.read_text())
+    shutil.copy(on_github / "fix.patch", at_home)
+    assert len(faults(at_home)) == 2  # its table has the title, too
+    subprocess.run(apply.split(), cwd=at_home, check=True)
+    assert faults(at_home) == []
 
 
 def test_a_release_has_its_notes_and_notebooks_that_pass_in_an_empty_folder(
