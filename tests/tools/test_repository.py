@@ -112,14 +112,14 @@ def test_a_sentence_that_was_mended_on_github_gets_the_patch_that_is_missing(tmp
 def test_a_release_has_its_notes_and_notebooks_that_pass_in_an_empty_folder(
     tmp_path, python, data, monkeypatch
 ):
-    jobs, clone = jobs_of("release"), tmp_path / "clone"
+    clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True)
     parts = ["## Unreleased", "- c", "## 1.1 (2026-12-01)", "- b", "## 1.0 (2026-11-01)", "- a\n"]
     (clone / "CHANGELOG.md").write_text("\n\n".join(parts))
 
     def pack(tag):
         monkeypatch.setenv("TAG", tag)
-        script = ["bash", "-e", "-c", command(jobs["pack"], "git archive")]
+        script = ["bash", "-e", "-c", command(jobs_of("release")["pack"], "git archive")]
         return subprocess.run(script, cwd=clone, capture_output=True, text=True, check=False)
 
     refused = pack("v1.2")
@@ -140,12 +140,6 @@ def test_a_release_has_its_notes_and_notebooks_that_pass_in_an_empty_folder(
     assert done.returncode == 0, done.stdout
     quick.write_text(quick.read_text().replace('"import ', '"1 / 0; import ', 1))
     assert python(*check_it, cwd=folder).returncode == 1
-
-    assert jobs["publish"]["needs"] == "pack"
-    assert command(jobs["pack"], "unzip").splitlines()[1:] == [
-        'cd "$RUNNER_TEMP/feed-jax-$TAG"',
-        "python -m tox run -e test -- notebooks",
-    ]
 
 
 def test_contributing_lists_every_tag():
@@ -168,10 +162,11 @@ def test_a_job_that_may_write_runs_neither_a_package_nor_the_project():
         assert not re.search(r"\b(python|pip|tox|uv|bash|sh|make)\b|\./", commands)
 
 
-def test_what_the_weekly_job_found_reaches_the_files_that_it_is_for_only():
+def test_each_file_that_the_weekly_job_may_change_is_there():
     takes = command(jobs_of("weekly")["propose"], "git apply")
-    expected = ["constraints.txt", "colab.txt", "'notebooks/*.ipynb'", "colab.json"]
-    assert re.findall(r"--include=(\S+)", takes) == expected
+    files = re.findall(r"--include='?([^\s']+)", takes)
+    assert "colab.json" in files
+    assert [file for file in files if not [*ROOT.glob(file)]] == []
 
 
 def test_the_gpu_job_fails_without_a_gpu(python):
@@ -181,12 +176,6 @@ def test_the_gpu_job_fails_without_a_gpu(python):
     done = python(*arguments, cwd=ROOT, env={"JAX_PLATFORMS": "cpu"})
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "JAX sees no GPU here" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_the_lock_has_a_hash_for_each_package():
-    pins = re.findall(r"^\S+==.*(?:\n    --hash.*)*", (ROOT / "constraints.txt").read_text(), re.M)
-    assert len(pins) == len(requirements("constraints.txt"))
-    assert [pin for pin in pins if "--hash=sha256:" not in pin] == []
 
 
 def test_on_github_the_placeholder_has_to_go(monkeypatch):
