@@ -84,7 +84,6 @@ torch torchcodec torchdata torchvision transformers
 """
 # A wheel of torch brings the CUDA that it was built with; Colab's own is another build.
 LEFT_OUT = re.compile(r"cuda-|nvidia-|triton$")
-NO_GPU = "the pins are those of a runtime without a GPU"
 HEADER = """\
 # What Colab's runtime holds: Python {python} and, of its packages, those that a lesson can need.
 # Published {date} as commit {commit} of github.com/googlecolab/backend-info.
@@ -152,10 +151,9 @@ def environment() -> Path:
             f"Colab runs Python {python}, and this is {this}: start tox with that one, as in "
             f"`python{python} -m tox run -e colab`."
         )
-    folder = WORK / "environment"
     print(f"making an environment of {PINS.name}", flush=True)
-    of_this = ["--allow-existing", "--no-python-downloads", "--python", sys.executable]
-    run(*UV, "venv", *of_this, folder)
+    folder = WORK / "environment"
+    run(*UV, "venv", "--allow-existing", "--python", sys.executable, folder)
     # Compiled here, or every lesson would compile its copy.
     options = ["--exact", "--compile-bytecode", "--python", folder / "bin" / "python"]
     run(*UV, "pip", "install", *options, "--requirement", PINS)
@@ -228,22 +226,22 @@ class Plugin(record.Outcomes):
 
     def pytest_collection_modifyitems(self, items):
         for item in items:
-            _, reason = known(item.path.stem).get(item.cell_num, ("", ""))
+            words, why = known(item.path.stem).get(item.cell_num, ("", ""))
             if lessons.GPU_TAG in lessons.tags(item.cell):
-                item.add_marker(pytest.mark.skip(reason=NO_GPU))
-            elif reason:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+                item.add_marker(pytest.mark.skip(reason="the pins are of a runtime without a GPU"))
+            elif words:
+                item.add_marker(pytest.mark.xfail(reason=why, strict=True))
 
     def recorded(self, name: str) -> dict | None:
         """What to record of a lesson of which all cells ran as KNOWN says, but those for a GPU."""
-        notebook, reports = lessons.read_notebook(name), self.reports[name]
-        cells, for_gpu = lessons.code_cells(notebook), lessons.code_cells(notebook, lessons.GPU_TAG)
+        notebook = lessons.read_notebook(name)
+        reports = self.reports[name]
         passed = sum(report.passed for report in reports.values())
         differ = [known(name)[n] for n, r in sorted(reports.items()) if hasattr(r, "wasxfail")]
-        if passed + len(differ) < len(cells) - len(for_gpu):
+        for_gpu = len(lessons.code_cells(notebook, lessons.GPU_TAG))
+        if passed + len(differ) + for_gpu < len(lessons.code_cells(notebook)):
             return None
-        digest = lessons.digest(notebook)
-        return {"date": machine.today(), "passed": passed, "differ": dict(differ), "digest": digest}
+        return {"passed": passed, "differ": dict(differ), "digest": lessons.digest(notebook)}
 
 
 def store(recorded: dict[str, dict]) -> None:
