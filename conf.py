@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-sys.path.insert(0, str(Path(__file__).parent))  # for tools.site_pages
+sys.path.insert(0, str(Path(__file__).parent))  # for tools.site.site_pages
 
 # The repository's address: the one constant that the site's buttons and the README's badges use.
 # YOUR_ACCOUNT is a placeholder, which nobody can hold on GitHub: no account has an underscore. In
@@ -27,7 +27,7 @@ extensions = [
     "sphinx_sitemap",
     "sphinxext.opengraph",
     "notfound.extension",
-    "tools.site_pages",
+    "tools.site.site_pages",
 ]
 # Notebooks are rendered; md/ and the files for contributors on GitHub are not pages.
 include_patterns = ["index.md", "pages/*.md", "notebooks/*.ipynb"]

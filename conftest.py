@@ -1,6 +1,6 @@
 """What a run of `pytest --nbval` needs: data laid out, offline kernels, GPU-only cells skipped.
 
-With `--record` the run leaves a record in checked/, from which the site says what was checked.
+With `--record` it writes into each notebook that passed when that was, and the site says so.
 
 tools/run/nbval_cells.py runs the cells as `execute` does, and survives a kernel that dies.
 """
@@ -21,7 +21,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--record",
         action="store_true",
-        help="store in checked/ which lessons passed here today: the site says so",
+        help="write into each notebook that passed when, and with which versions: the site says so",
     )
     parser.addoption(
         "--require-gpu",

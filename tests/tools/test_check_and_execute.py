@@ -217,7 +217,7 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     tuned, *others = lessons.code_cells(after, "tuned-pipeline")
     assert lessons.tags(tuned) == ["tuned-pipeline", "hide-input"]
     assert all("hide-input" not in lessons.tags(cell) for cell in others)
-    assert lessons.digest(after) == lessons.digest(before)  # what passed has passed
+    assert after.metadata == before.metadata and lessons.checked(after)  # what passed has passed
     assert [cell.id for cell in lessons.code_cells(after)] == [
         cell.id for cell in lessons.code_cells(before)
     ]
@@ -311,6 +311,7 @@ def test_execute_stores_outputs_and_passes_them_to_nbval(workshop, python):
     assert "1 passed, 1 skipped" in done.stdout
     assert outputs() == ["42\n", ""]
     assert list(check.check_lesson("tiny")) == []
+    assert lessons.checked(lessons.read_notebook("tiny"))["cells"] == 1
 
 
 @pytest.fixture
@@ -328,9 +329,16 @@ def test_execute_keeps_what_did_not_change(execute_tiny):
     execute_tiny()
     assert lessons.notebook_path("tiny").read_bytes() == stored, "churn"
 
+    notebook = lessons.read_notebook("tiny")
+    notebook.metadata["checked"] = {"digest": lessons.digest(notebook)}
+    lessons.store(notebook, "tiny")
+    execute_tiny()
+    assert lessons.checked(lessons.read_notebook("tiny"))
+
     write_tiny(clock, code("print(6 * 8)"))
     execute_tiny()
     assert outputs() == [measured, "48\n"]
+    assert set(lessons.read_notebook("tiny").metadata) == {"kernelspec"}
 
     execute_tiny(refresh=True)
     assert outputs()[0] != measured

@@ -116,18 +116,8 @@ def test_what_the_front_page_offers_to_copy_runs_as_it_is(python, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_front_pages_say_alike_on_what_nothing_has_run(monkeypatch):
-    run = {"grain": {}}
-    on_cpu = [("A machine, no GPU", "Python 3.13", run), ("A machine, no GPU", "Python 3.11", run)]
-    monkeypatch.setattr(site_pages, "runs", lambda: on_cpu)
-    assert "Python 3.11 and 3.13, on CPUs only so far, never on a GPU." in site_pages.in_one_line()
-    on_gpu = [*on_cpu, ("An H200", "Python 3.13", run)]
-    monkeypatch.setattr(site_pages, "runs", lambda: on_gpu)
-    assert "on An H200 and on CPUs." in site_pages.in_one_line()
-
-
 def test_the_readme_says_of_gpus_what_the_records_say():
     readme = " ".join((lessons.ROOT / "README.md").read_text().split())
-    recorded = any("no GPU" not in machine for machine, *_ in site_pages.runs())
-    assert ("never on a GPU" in readme) != recorded
+    recorded = site_pages.gpus(site_pages.records())
+    assert ("never on a GPU" in readme) == (not recorded)
     assert "every output that you read" not in readme.lower()  # pictures are not compared

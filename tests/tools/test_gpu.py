@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from benchmarks import bench
 from tools.lesson import lessons
 
 CALLED = """#!/bin/sh
@@ -18,14 +19,14 @@ CHECK = "-m pytest --nbval --require-gpu -v --color=no "
 
 @pytest.fixture
 def gpu(tmp_path):
-    """A folder with three lessons, of which the first is a loader; run the script in it."""
-    for folder in ("tools/run", "bin", "notebooks", "checked", "benchmarks/results"):
+    """A folder with three lessons; run the script in it."""
+    for folder in ("tools/run", "bin", "notebooks", "benchmarks/results"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(lessons.ROOT / "tools/run/gpu.sh", tmp_path / "tools/run")
-    for name, text in {"a_loader": '"tuned-pipeline"', "broken": "{}", "raises": "{}"}.items():
-        (tmp_path / f"notebooks/{name}.ipynb").write_text(text)
-    (tmp_path / "checked/h200.json").touch()
-    (tmp_path / "checked/.h200.json.lock").touch()
+    for name in ("sound", "broken", "raises"):
+        (tmp_path / f"notebooks/{name}.ipynb").write_text("{}")
+    (tmp_path / "benchmarks/results/h200.json").touch()
+    (tmp_path / "benchmarks/results/.h200.json.lock").touch()
     (tmp_path / "bin/python").touch(0o755)
 
     def run(*arguments, python=CALLED):
@@ -46,13 +47,11 @@ def gpu(tmp_path):
 def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
     done, called = gpu()
     assert called == [
-        f"{CHECK}notebooks/a_loader.ipynb",
-        "-m tools.run.execute a_loader",
-        f"{CHECK}--record notebooks/a_loader.ipynb",
         f"{CHECK}notebooks/broken.ipynb",
         f"{CHECK}notebooks/raises.ipynb",
         "-m tools.run.execute raises",
-        "benchmarks/bench.py a_loader",
+        f"{CHECK}notebooks/sound.ipynb",
+        "-m tools.run.execute sound",
     ]
     failures = [line for line in done.stdout.splitlines() if line.startswith("gpu: ")]
     assert done.returncode == 1
@@ -64,19 +63,50 @@ def test_a_lesson_that_fails_stays_as_it_is_and_stops_no_other(gpu, tmp_path):
         names = {member.name for member in packed if member.isfile()}
         report = packed.extractfile("gpu_report.txt").read().decode()
     assert report.splitlines() == ["differs", *failures]
-    notebooks = {f"notebooks/{name}.ipynb" for name in ("a_loader", "broken", "raises")}
-    assert names == {*notebooks, "checked/h200.json", "gpu_report.txt"}
+    notebooks = {f"notebooks/{name}.ipynb" for name in ("sound", "broken", "raises")}
+    assert names == {*notebooks, "benchmarks/results/h200.json", "gpu_report.txt"}
 
 
+@pytest.fixture
+def real_notebooks(tmp_path, gpu):
+    """The folder has the lessons as they are."""
+    for name in lessons.names():
+        (tmp_path / f"notebooks/{name}.ipynb").symlink_to(lessons.notebook_path(name))
+
+
+@pytest.fixture
+def loaders(monkeypatch):
+    """The lessons that the benchmark takes as loaders, in its order."""
+    known = []
+
+    def arguments(doc, what, names):
+        known.extend(names)
+        return names, True, ()
+
+    monkeypatch.setattr(bench, "arguments", arguments)
+    monkeypatch.setattr(bench, "measuring", lambda *_: None)
+    bench.main()
+    return [name for name in known if name not in bench.PARTS]
+
+
+@pytest.mark.usefixtures("real_notebooks")
+def test_each_loader_that_the_benchmark_knows_is_timed_once(gpu, loaders):
+    assert len(loaders) > 3
+    *_, last = gpu()[1]
+    assert last == f"benchmarks/bench.py {' '.join(loaders)}"
+
+
+@pytest.mark.usefixtures("real_notebooks")
 def test_in_parts_and_without_the_benchmark(gpu):
-    done, called = gpu("--no-bench", "a_loader")
-    assert (done.returncode, len(called), called[1]) == (0, 3, "-m tools.run.execute a_loader")
+    assert gpu("dlpack_zero_copy", "grain", "grain_in_depth")[1][-1] == "benchmarks/bench.py grain"
+    done, called = gpu("--no-bench", "grain")
+    assert (done.returncode, called[-1]) == (0, "-m tools.run.execute grain")
 
 
 @pytest.mark.parametrize(
     ("arguments", "python", "status", "sentence"),
     [
-        (["no_such"], CALLED, 2, "gpu: there is no lesson no_such: choose from a_loader broken "),
+        (["no_such"], CALLED, 2, "gpu: there is no lesson no_such: choose from broken raises "),
         ([], "#!/bin/sh\necho 1; echo no CUDA; exit 1", 1, "gpu: JAX sees no GPU here (no CUDA): "),
     ],
 )

@@ -1,7 +1,8 @@
-"""What the site says of the lessons follows from the notebooks and from recorded runs."""
+"""What the site says of the lessons follows from the notebooks, which say with what they passed."""
 
 import json
 import re
+import types
 
 import nbformat
 import pytest
@@ -18,97 +19,130 @@ def printed(words: str) -> list:
     return [nbformat.v4.new_output("stream", text=words)]
 
 
+KERNEL = {"name": "python3", "display_name": "Python 3"}
+
+
 @pytest.fixture
 def tiny(workshop):
     """A notebook of three cells, one of them for a GPU, in a copy of the repository."""
     cells = [
         text("# Try it\n\nWords."),
         code("print(1)", execution_count=1, outputs=printed("1\n")),
-        code("print(2)", execution_count=2, outputs=printed("2\n")),
+        code("import grain", execution_count=2),
         code("print(3)", metadata={"tags": ["requires-gpu"]}),
     ]
     path = lessons.notebook_path("tiny")
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    metadata = {"kernelspec": KERNEL}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
     return path
 
 
 def test_a_run_is_recorded_when_every_cell_ran_and_passed(tiny, repository, python):
     def run(*arguments):
-        """Run nbval with --record; give back what is recorded of the tiny notebook."""
+        """Run nbval with --record; give back what the tiny notebook holds then."""
         nbval = ("-m", "pytest", "--nbval", "--record", "-q", tiny)
         done = python(*nbval, *arguments, cwd=repository, env={"JAX_PLATFORMS": "cpu"})
-        found = [json.loads(file.read_text()) for file in checked.glob("*.json")]
-        return done, [run.get("tiny") for record in found for run in record["runs"].values()]
+        return done, lessons.read_notebook("tiny")
 
-    checked = repository / "checked"
-    for file in checked.glob("*.json"):
-        file.unlink()
-    done, found = run("-k", "Cell 0 or Cell 1")
-    assert found == [], "a part of a lesson was recorded"
-    assert "recorded in checked/: no lesson" in done.stdout
+    before = lessons.read_notebook("tiny")
+    done, after = run("-k", "Cell 0 or Cell 1")
+    assert "recorded in notebooks/: no lesson" in done.stdout
+    assert after == before, "a part of a lesson was recorded"
 
-    done, [recorded] = run()
-    assert done.returncode == 0, done.stdout
-    assert (recorded["passed"], recorded["skipped"]) == (2, 1)
-    assert recorded["seconds"] > 0 and {"python", "jax", "torch"} <= set(recorded["versions"])
-    assert recorded["digest"] == lessons.digest(lessons.read_notebook("tiny"))
+    done, after = run("-n2", "--dist=loadfile")
+    assert done.returncode == 0 and "recorded in notebooks/: tiny" in done.stdout, done.stdout
+    recorded = lessons.checked(after)
+    assert (recorded["cells"], recorded["skipped"], recorded["device"]) == (2, 1, "cpu")
+    assert recorded["jax"] and recorded["grain"] and "torch" not in recorded
+    assert after.cells == before.cells
 
     tiny.write_text(tiny.read_text().replace("1\\n", "7\\n"))
-    done, [still] = run()
-    assert done.returncode == 1 and still == recorded
+    done, after = run()
+    assert done.returncode == 1 and after.metadata.checked == recorded
+    assert lessons.checked(after) == {}, "what changed since claims to be checked"
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_on_a_gpu_stays_until_the_page_is_another():
+    def run(device, digest, **outcomes):
+        """Record a run of the tiny notebook. Returns what it holds then."""
+        said = [outcome for outcome, count in outcomes.items() for _ in range(count)]
+        properties = [("digest", digest)]
+        reports = [types.SimpleNamespace(outcome=o, user_properties=properties) for o in said]
+        record.record("tiny", dict(enumerate(reports)), device)
+        return lessons.read_notebook("tiny").metadata.get("checked")
+
+    digest = lessons.digest(lessons.read_notebook("tiny"))
+    assert run("NVIDIA H200", "of a page that was edited meanwhile", passed=3) is None
+    assert run("NVIDIA H200", digest, passed=2) is None, "a cell is missing"
+    on_gpu = run("NVIDIA H200", digest, passed=3)
+    assert (on_gpu["cells"], on_gpu["device"]) == (3, "NVIDIA H200")
+    assert run("cpu", digest, passed=2, skipped=1) == on_gpu
+
+    notebook = lessons.read_notebook("tiny")
+    notebook.cells[1].source = "print(1.0)"
+    nbformat.write(notebook, lessons.notebook_path("tiny"))
+    assert run("cpu", lessons.digest(notebook), passed=2, skipped=1)["device"] == "cpu"
 
 
 @pytest.fixture
-def recorded(monkeypatch):
-    """Let the site find these runs, each a machine, a Python and what it says of the lessons."""
-    return lambda *found: monkeypatch.setattr(site_pages, "runs", lambda: found)
+def recorded(repository):
+    """Write into each of these lessons that it passed, in place of what they say."""
+
+    def write(*names, **others):
+        said = {"date": "2026-11-22", "cells": 5, "skipped": 1, "device": "cpu"}
+        said |= {"python": "3.13.0", "jax": "0.12.0"}
+        for name in lessons.names():
+            notebook = lessons.read_notebook(name)
+            notebook.metadata.pop("checked", None)
+            if name in names:
+                digest = lessons.digest(notebook)
+                notebook.metadata["checked"] = said | {"digest": digest} | others
+            nbformat.write(notebook, lessons.notebook_path(name))
+
+    return write
 
 
-def figures(name: str, **others) -> dict[str, dict]:
-    """What a run has recorded of a lesson as it is, or with other figures."""
-    said = {"passed": 5, "skipped": 1, "seconds": 61.2, "date": "2026-11-22"}
-    digest = lessons.digest(lessons.read_notebook(name))
-    return {name: said | {"versions": {"jax": "0.10.2"}, "digest": digest} | others}
-
-
-def test_a_lesson_says_where_it_passed_and_whether_it_changed_since(recorded):
-    machine, gpu = ("A machine, no GPU", "Python 3.11"), ("A GPU", "Python 3.11")
-    recorded((*machine, figures("grain")))
-    said = "on 2026-11-22: 5 cells hold with Python 3.11 and JAX 0.10.2 on A machine, no GPU; "
-    assert f"**Checked** {said}1 wait for a GPU." in site_pages.line("grain")
-    assert "Not checked yet" in site_pages.line("many_devices")
-    tables = "\n".join(site_pages.checked())
-    assert "notebooks/grain.ipynb) | 5, 1 skipped, 61 s, <time>2026-11-22</time> |" in tables
-    assert tables.count("not yet |") == len(lessons.names()) - 1
-    assert "No run on a GPU is recorded yet" in tables
-
-    changed = figures("grain", digest="of another notebook")
-    recorded((*machine, changed))
-    assert "on 2026-11-22, before its last change: 5 cells" in site_pages.line("grain")
-    assert "2026-11-22</time>, changed since |" in "\n".join(site_pages.checked())
-
-    older = figures("grain", date="2026-11-01")  # what holds for the page comes first
-    recorded((*machine, changed), (*gpu, older))
-    said = "on 2026-11-01: 5 cells hold with Python 3.11 and JAX 0.10.2 on A GPU"
-    assert said in site_pages.line("grain")
-    assert "No run on a GPU" not in "\n".join(site_pages.checked())
-    recorded((*machine, changed), (*gpu, older), ("Another, no GPU", "Python 3.13", older))
-    assert "Python 3.13" in site_pages.line("grain"), "of the same day the newest Python counts"
-    recorded(*((machine[0], f"Python 3.{minor}", older) for minor in (11, 13)))
-    page = "\n".join(site_pages.checked())
-    assert (
-        page.count("## A machine, no GPU") == 1 and "| lesson | Python 3.11 | Python 3.13 |" in page
+def test_a_lesson_says_with_what_it_passed_unless_it_changed_since(recorded):
+    recorded("grain")
+    assert site_pages.line("grain").startswith(
+        "{.checked}\n**Checked:** 5 cells gave the same output on 2026-11-22 with Python 3.13 and "
+        "JAX 0.12.0 on a CPU. Cells that wait for a GPU: 1. [What is checked]"
     )
-    assert "Python 3.13: 5 cells in 1 minutes, with jax 0.10.2." in page
+    assert "**Not checked yet** since its last change." in site_pages.line("many_devices")
+    table, on_gpu = site_pages.checked()
+    row = "grain.ipynb) | 5, 1 skipped | <time>2026-11-22</time> | 3.13.0 | 0.12.0 | a CPU |"
+    assert row in table and "No run on a GPU is recorded yet" in on_gpu
+    assert table.count("| not yet since its last change |") == len(lessons.names()) - 1
+
+    recorded("grain", digest="of another notebook")
+    assert "**Not checked yet** since its last change." in site_pages.line("grain")
+
+    recorded("grain", device="NVIDIA H200", cells=6, skipped=0)
+    assert "6 cells gave" in site_pages.line("grain")
+    assert "JAX 0.12.0 on NVIDIA H200. [What" in site_pages.line("grain")
+    [table] = site_pages.checked()
+    assert "| 6 | <time>2026-11-22</time> | 3.13.0 | 0.12.0 | NVIDIA H200 |" in table
+
+
+def test_the_front_page_says_how_much_passed_and_on_what(recorded):
+    every = lessons.names()
+    recorded(*every)
+    said = "In their present form all pages passed, with Python 3.13, on CPUs only so far, never on"
+    assert said in site_pages.in_one_line()
+    recorded(*every[1:], device="An H200", python="3.11.9")
+    said = f"In their present form {len(every) - 1} of the {len(every)} pages passed, with Python"
+    assert f"{said} 3.11, on An H200 and on CPUs." in site_pages.in_one_line()
 
 
 def test_the_site_says_what_holds_in_colab(monkeypatch, tmp_path):
-    run = {}
-    for name in lessons.in_order():
-        run |= figures(name, passed=30, differ={})
+    run = {
+        name: {"passed": 30, "differ": {}, "digest": lessons.digest(lessons.read_notebook(name))}
+        for name in lessons.in_order()
+    }
     versions = {"python": "3.13", "jax": "0.7.2"}
     record = {"published": "2026-08-19", "versions": versions, "lessons": run}
-    monkeypatch.setattr(site_pages, "COLAB", tmp_path / "cpu.json")
+    monkeypatch.setattr(site_pages, "COLAB", tmp_path / "colab.json")
 
     def said():
         site_pages.COLAB.write_text(json.dumps(record))
@@ -141,10 +175,11 @@ def test_the_line_stands_below_the_box(name):
 
 @pytest.fixture
 def shown(tiny):
-    """Store the cells as the tiny lesson, and give them as the site folds them."""
+    """Store the cells as the tiny lesson, if any, and give them as the site folds them."""
 
     def show(*cells):
-        nbformat.write(nbformat.v4.new_notebook(cells=[*cells]), tiny)
+        if cells:
+            nbformat.write(nbformat.v4.new_notebook(cells=[*cells]), tiny)
         notebook = lessons.read_notebook("tiny")
         site_pages.fold_cells(notebook, "tiny")
         return notebook.cells
@@ -160,30 +195,29 @@ def prompts(cells):
     return [cell.metadata.get("mystnb", {}).get("code_prompt_show") for cell in cells]
 
 
+NOT_YET = "Not checked yet since its last change: it is 1"
+
+
 @pytest.mark.parametrize(
-    ("machine", "digest", "said"),
+    ("record", "said"),
     [
-        ("A machine, no GPU", None, ["✓ Holds: it is 1", "Not run on a GPU yet: it is fast"]),
-        ("NVIDIA H200", None, ["✓ Holds: it is 1", "✓ Holds: it is fast"]),
-        ("A machine, no GPU", "of another", ["Changed since its last recorded run: it is 1"]),
-        (None, None, ["Changed since its last recorded run: it is 1"]),
+        ({"device": "cpu"}, ["✓ Holds: it is 1", "Not run on a GPU yet: it is fast"]),
+        ({"device": "NVIDIA H200"}, ["✓ Holds: it is 1", "✓ Holds: it is fast"]),
+        ({"device": "NVIDIA H200", "digest": "of another"}, [NOT_YET]),
+        (None, [NOT_YET, "Not run on a GPU yet: it is fast"]),
     ],
 )
-def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(
-    shown, recorded, machine, digest, said
-):
+def test_a_proof_is_folded_to_its_title_and_says_whether_it_holds(shown, recorded, record, said):
     cells = (
         tagged("# @title Proof: it is 1\nassert 1", "proof"),
         tagged("# @title Proof: it is fast", "proof", "requires-gpu"),
         tagged("# @title Show the solution\nprint(2)", "exercise"),
         tagged("print(3)"),
     )
-    recorded()
     shown(*cells)  # stores the notebook that the record is of
-    if machine:
-        run = figures("tiny", **({"digest": digest} if digest else {}))
-        recorded((machine, "Python 3.13", run))
-    proof, for_gpu, solution, plain = shown(*cells)
+    if record:
+        recorded("tiny", **record)
+    proof, for_gpu, solution, plain = shown()
     assert prompts([proof, for_gpu])[: len(said)] == said
     assert ("holds" in proof.metadata.tags) == said[0].startswith("✓")
     assert proof.source == "assert 1" and "hide-cell" in proof.metadata.tags
@@ -264,16 +298,6 @@ def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
     for changed in ("", script * 2):
         with pytest.raises(lessons.Problem, match="search has changed"):
             search.find_places(changed)
-
-
-def test_committed_records_are_of_whole_lessons():
-    files = list(record.CHECKED.glob("*.json"))
-    assert files, "no run is recorded: `tox run -e test -- notebooks --record`"
-    runs = [run for file in files for run in json.loads(file.read_text())["runs"].values()]
-    assert any(set(run) == set(lessons.names()) for run in runs)
-    for run in runs:
-        assert set(run) <= set(lessons.names())
-        assert all(figures["passed"] and figures["seconds"] for figures in run.values())
 
 
 TROUBLES = (lessons.ROOT / "pages" / "troubleshooting.md").read_text()

@@ -25,10 +25,6 @@ def test_ci_types_the_lines_of_the_readme_first_with_the_path_as_it_found_it():
     does = [line for line in script if line.strip() and not line.startswith("#")]
     readme = (ROOT / "README.md").read_text()
     typed = re.search(r"```sh\n(.*?)```", readme, re.DOTALL)[1].splitlines()
-    assert typed == [
-        "python -m pip install tox && python -m tox run -e site",
-        "python -m tox run -e test",
-    ]
     assert does[: 2 + len(typed)] == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', *typed]
 
 

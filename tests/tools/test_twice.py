@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.lesson import lessons, machine
+from tools.lesson import lessons
 from tools.run import twice
 
 FIRST, AGAIN = twice.IN_A_ROW
@@ -38,31 +38,9 @@ def test_each_cell_that_cannot_be_run_again_is_named(sources, found):
 
 
 def test_the_program_says_by_its_status_what_it_found(workshop, python):
-    passed = workshop / "checked/twice/passed.json"
-    passed.unlink(missing_ok=True)
     for source, status in (("1 / 0", 1), ("1", 0)):
         write(source)
-        done = python("-m", "tools.run.twice", "--limit=60", "--record", "tiny", cwd=workshop)
+        done = python("-m", "tools.run.twice", "--limit=60", "tiny", cwd=workshop)
         assert (done.returncode, done.stderr) == (status, "")
-        assert passed.exists() == (status == 0)
-    assert list(machine.read(passed)) == ["tiny"]
     done = python("-m", "tools.run.twice", "no_such", cwd=workshop)
     assert done.returncode == 1 and "twice: md/no_such.md does not exist: the " in done.stderr
-
-
-def test_code_that_passed_is_not_run_again_until_it_changes(repository, monkeypatch):
-    monkeypatch.setattr(twice, "PASSED", repository / "checked/twice/passed.json")
-    codes = {name: twice.code_of(name) for name in lessons.in_order()}
-    machine.update(twice.PASSED, lambda _: codes)
-    assert twice.changed() == []
-
-    def edit(name, old, new):
-        file = lessons.md_path(name)
-        assert old in file.read_text()
-        file.write_text(file.read_text().replace(old, new, 1))
-
-    edit("start_here", "## What you learned", "A sentence more.\n\n## What you learned")
-    assert twice.changed() == []
-    for name in ("start_here", "grain_in_depth"):
-        edit(name, "import jax\n", "import jax  # changed\n")
-    assert twice.changed() == ["start_here", "grain_in_depth"]

@@ -27,8 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MD = ROOT / "md"
 NOTEBOOKS = ROOT / "notebooks"
 SANITIZER = ROOT / "nbval_sanitize.cfg"
-# What passed with Colab's versions: not beside the records of machines, as any machine will do.
-COLAB_RECORD = ROOT / "checked" / "colab" / "cpu.json"
+COLAB_RECORD = ROOT / "colab.json"  # what passed with the versions of colab.txt
 GPU_TAG = "requires-gpu"
 RESULTS_TAG = "results"  # of the cell that tools/lesson/result_cells.py writes
 TAGS = {
@@ -154,8 +153,14 @@ def with_outputs(name: str) -> NotebookNode:
 
 
 def store(notebook: NotebookNode, name: str) -> None:
-    """Write the whole notebook or nothing, with the metadata that follow from its tags."""
-    notebook.metadata = NotebookNode(kernelspec=notebook.metadata.kernelspec)
+    """Write the whole notebook or nothing, with the metadata that follow from its tags.
+
+    It stays checked where only prose, a picture or a measurement changed since.
+    """
+    metadata = NotebookNode(kernelspec=notebook.metadata.kernelspec)
+    if record := checked(notebook):
+        metadata["checked"] = record
+    notebook.metadata = metadata
     for cell in code_cells(notebook):
         for key in FOLDING:  # jupytext keeps what the cell had before
             cell.metadata.pop(key, None)
@@ -292,6 +297,12 @@ def digest(notebook: NotebookNode) -> str:
     """
     cells = [[cell.source, [*map(masked, cell.outputs)]] for cell in code_cells(notebook)]
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
+
+
+def checked(notebook: NotebookNode) -> dict:
+    """When and with what the notebook passed as it stands: tools/run/record.py wrote it. Or {}."""
+    record = notebook.metadata.get("checked", {})
+    return record if record.get("digest") == digest(notebook) else {}
 
 
 def masked(output: NotebookNode) -> dict:

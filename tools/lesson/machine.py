@@ -1,4 +1,4 @@
-"""This machine, and the files that say what `bench` measured and `test --record` checked on it."""
+"""This machine, and the files that say what `bench` measured on it."""
 
 import contextlib
 import datetime

@@ -14,7 +14,7 @@ network).
 """
 
 import argparse
-import hashlib
+import functools
 import os
 import re
 import shutil
@@ -25,7 +25,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat import NotebookNode
 from packaging.utils import canonicalize_name
 
 from offline import lay_out
@@ -37,41 +36,43 @@ PUBLISHED = "https://github.com/googlecolab/backend-info"
 PINS = lessons.ROOT / "colab.txt"
 RECORD = lessons.COLAB_RECORD
 WORK = lessons.ROOT / "_build" / "colab"
+STUB = lessons.ROOT / "tools" / "run" / "google_colab.py"
 UV = (sys.executable, "-m", "uv", "--quiet")
 
-# The cells that cannot hold in Colab: lesson, first line of the cell, why. A run is green when
-# exactly these fail.
-GRAIN_WARNS = "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same"
-RAY_SAYS = "Ray says that Colab's ipywidgets is older than its notebook output needs"
-KNOWN: dict[str, dict[str, str]] = {
-    "start_here": {"import itertools": GRAIN_WARNS},
-    "choose_a_loader_in_depth": {"import ray.data": RAY_SAYS},
-    "decode_photographs_in_depth": {"import grain": GRAIN_WARNS},
-    "grain": {
-        "import absl.flags": GRAIN_WARNS,
-        'photographs = ImageFolder("data/torch_photographs")': GRAIN_WARNS,
+# The cells that cannot hold in Colab: why, and of each lesson the words that only this cell has. A
+# run is green when exactly these fail.
+KNOWN = {
+    "Grain 0.2.18 warns beside a jaxlib before 0.11; the batches are the same": {
+        "start_here": ["import grain"],
+        "decode_photographs_in_depth": ["import grain"],
+        "grain": ["import grain", "photographs = ImageFolder("],
+        "grain_in_depth": [
+            "import absl.flags",
+            "def stream_of(",
+            "def fails_at_9(",
+            "class FailsAt9(",
+            "Proof: an epoch holds each class whole, and workers change no pixel",
+            "def platforms(",
+            "image = np.zeros((224, 224, 3)",
+            "FLAGS.unparse_flags()",
+        ],
+        "language_model_data": ["import grain"],
+        "memory_that_grows_in_depth": ["import absl.flags"],
     },
-    "grain_in_depth": {
-        "import absl.flags": GRAIN_WARNS,
-        "def stream_of(step=1, seed=0, batch_size=4, start=0, workers=0):": GRAIN_WARNS,
-        "def fails_at_9(row):": GRAIN_WARNS,
-        "class FailsAt9(grain.transforms.Map):": GRAIN_WARNS,
-        "# @title Proof: an epoch holds each class whole, and workers change no pixel": GRAIN_WARNS,
-        "def platforms(_):  # runs in a worker": GRAIN_WARNS,
-        "image = np.zeros((224, 224, 3), np.uint8)": GRAIN_WARNS,
-        "stream = grain.MapDataset.range(8).to_iter_dataset(no_threads)": GRAIN_WARNS,
+    "Ray says that Colab's ipywidgets is older than its notebook output needs": {
+        "choose_a_loader_in_depth": ["import ray.data"],
+        "remote_workers": ["import collections"],
+        "remote_workers_in_depth": ["import collections"],
     },
-    "language_model_data": {"import grain": GRAIN_WARNS},
-    "memory_that_grows_in_depth": {"import absl.flags": GRAIN_WARNS},
-    "many_devices": {
-        "def unequal():": "assert_equal of JAX 0.7.2 compares the copies of a global array",
+    "assert_equal of JAX 0.7.2 compares the copies of a global array": {
+        "many_devices": ["def unequal("],
     },
-    "many_devices_in_depth": {
-        "def placements():": "device_put of JAX 0.7.2 refuses on all processes but the first",
-        "def uneven():": "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s",
+    "device_put of JAX 0.7.2 refuses on all processes but the first": {
+        "many_devices_in_depth": ["def placements("],
     },
-    "remote_workers": {"import collections": RAY_SAYS},
-    "remote_workers_in_depth": {"import collections": RAY_SAYS},
+    "JAX 0.7.2 has no shutdown_timeout_seconds: the hang would last 300 s": {
+        "many_devices_in_depth": ["def uneven("],
+    },
 }
 
 # What a lesson imports or upgrades there; `--renew` adds what these need.
@@ -83,36 +84,10 @@ torch torchcodec torchdata torchvision transformers
 """
 # A wheel of torch brings the CUDA that it was built with; Colab's own is another build.
 LEFT_OUT = re.compile(r"cuda-|nvidia-|triton$")
-NO_GPU = "the pins are those of a runtime without a GPU"
-# What the record tells of an environment.
-VERSIONS = ["jax", "numpy", "torch", "tensorflow", "tensorflow-datasets", "grain", "datasets"]
 HEADER = """\
 # What Colab's runtime holds: Python {python} and, of its packages, those that a lesson can need.
 # Published {date} as commit {commit} of github.com/googlecolab/backend-info.
 # `tox run -e colab` runs the lessons with it, `tox run -e colab -- --renew` renews it.
-"""
-
-# What stands for Colab's own package in the kernel. Like that one, it is an extension of IPython
-# that is loaded before the first cell, has imported these three, and brings a %pip of its own. This
-# one is silent, as only the lesson's own words are compared, and raises when pip fails.
-STUB = """\
-import shlex
-import subprocess
-import sys
-
-import numpy, PIL.Image, psutil
-
-from google.colab import output
-
-
-def load_ipython_extension(shell):
-    def pip(line):
-        command = [sys.executable, "-m", "pip", *shlex.split(line)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            raise RuntimeError(f"%pip failed: {done.stdout.strip().splitlines()[-1]}")
-
-    shell.register_magic_function(pip, "line", "pip")
 """
 
 
@@ -123,9 +98,6 @@ def run(*command: str | Path, stdin: str | None = None) -> str:
         line, said = " ".join(map(str, command)), " ".join(done.stderr.split())
         raise lessons.Problem(f"`{line[:100]}` failed: {said[:500]}")
     return done.stdout
-
-
-# The list that Colab publishes ---------------------------------------------------------------
 
 
 def versions(freeze: str) -> dict[str, str]:
@@ -140,26 +112,22 @@ def versions(freeze: str) -> dict[str, str]:
 
 def renew() -> None:
     """Write colab.txt anew: of what Colab publishes, what NEEDED names and what that needs."""
-    with tempfile.TemporaryDirectory() as folder:
-        run("git", "clone", "--quiet", "--depth", "1", PUBLISHED, folder)
-        commit, date = run("git", "-C", folder, "log", "-1", "--format=%H %cs").split()
-        freeze, system = (
-            file.read_text() if (file := Path(folder, name)).is_file() else ""
-            for name in ("pip-freeze.txt", "os-info.txt")
-        )
+    with tempfile.TemporaryDirectory() as clone:
+        run("git", "clone", "--quiet", "--depth", "1", PUBLISHED, clone)
+        commit, date = run("git", "-C", clone, "log", "-1", "--format=%H %cs").split()
+        published = versions(Path(clone, "pip-freeze.txt").read_text())
+        system = Path(clone, "os-info.txt").read_text()
         python = re.search(r"^Python (3\.\d+)", system, re.MULTILINE)
-        published = versions(freeze)
         if not python or not published:
             raise lessons.Problem(f"{PUBLISHED} names no versions: has its format changed?")
-        pins = {name: f"{name}=={published[name]}\n" for name in sorted(published)}
-        pins = {name: pin for name, pin in pins.items() if not LEFT_OUT.match(name)}
-        constraints = Path(folder, "constraints.txt")
+        names = [name for name in sorted(published) if not LEFT_OUT.match(name)]
+        pins = {name: f"{name}=={published[name]}\n" for name in names}
+        constraints = Path(clone, "constraints.txt")
         constraints.write_text("".join(pins.values()))
         needed = "\n".join(name for name in NEEDED.split() if canonicalize_name(name) in pins)
-        platform = ["--python-version", python[1], "--python-platform", "x86_64-manylinux_2_28"]
-        compiled = run(
-            *UV, "pip", "compile", "-", "--constraint", constraints, *platform, stdin=needed
-        )
+        options = ["--constraint", constraints, "--python-version", python[1]]
+        options += ["--python-platform", "x86_64-manylinux_2_28"]
+        compiled = run(*UV, "pip", "compile", "-", *options, stdin=needed)
     fields = HEADER.format(python=python[1], date=date, commit=commit[:12])
     PINS.write_text(fields + "".join(pins[name] for name in versions(compiled) if name in pins))
     print(f"{PINS.name}: published {date}")
@@ -171,11 +139,9 @@ def header() -> dict[str, str]:
     return re.match(pattern, PINS.read_text()).groupdict()
 
 
-# An environment of those versions ------------------------------------------------------------
-
-
+@functools.cache
 def environment() -> Path:
-    """The environment of colab.txt, made once. It is only copied, never used itself.
+    """The environment of colab.txt, of which each lesson gets a copy.
 
     Raises lessons.Problem where this is not Colab's Python: uv must not look for one.
     """
@@ -185,25 +151,32 @@ def environment() -> Path:
             f"Colab runs Python {python}, and this is {this}: start tox with that one, as in "
             f"`python{python} -m tox run -e colab`."
         )
-    folder = WORK / f"environment-{hashlib.sha256(PINS.read_bytes()).hexdigest()[:8]}"
-    whole = folder / "whole"
-    if not whole.is_file():
-        for old in WORK.glob("environment-*"):
-            shutil.rmtree(old)
-        print(f"making an environment of {PINS.name}", flush=True)
-        run(*UV, "venv", "--no-python-downloads", "--python", sys.executable, folder)
-        # Compiled here, or every lesson would compile its copy.
-        options = ["--compile-bytecode", "--python", folder / "bin" / "python"]
-        run(*UV, "pip", "install", *options, "--requirement", PINS)
-        whole.touch()
+    print(f"making an environment of {PINS.name}", flush=True)
+    folder = WORK / "environment"
+    run(*UV, "venv", "--allow-existing", "--python", sys.executable, folder)
+    # Compiled here, or every lesson would compile its copy.
+    options = ["--exact", "--compile-bytecode", "--python", folder / "bin" / "python"]
+    run(*UV, "pip", "install", *options, "--requirement", PINS)
     return folder
 
 
-# The lessons ---------------------------------------------------------------------------------
+def known(name: str) -> dict[int, tuple[str, str]]:
+    """The cells of a lesson that cannot hold: by number the words of each, and why.
 
-
-def heading(cell: NotebookNode) -> str:
-    return cell.source.strip().partition("\n")[0]
+    Raises lessons.Problem where words of KNOWN do not name one cell.
+    """
+    cells = lessons.code_cells(lessons.read_notebook(name))
+    found = {}
+    for why, of_lessons in KNOWN.items():
+        for words in of_lessons.get(name, []):
+            numbers = [number for number, cell in enumerate(cells) if words in cell.source]
+            if len(numbers) != 1:
+                raise lessons.Problem(
+                    f"KNOWN in tools/run/colab.py names a cell of {name} by the words “{words}”, "
+                    f"which {len(numbers)} cells have: give it words that one has."
+                )
+            found[numbers[0]] = words, why
+    return found
 
 
 class Lesson(nbval_cells.Notebook):
@@ -217,7 +190,7 @@ class Lesson(nbval_cells.Notebook):
         shutil.copytree(environment(), copy, symlinks=True, copy_function=os.link)
         package = stub / "google" / "colab"  # no google/__init__.py: others have a part in `google`
         package.mkdir(parents=True)
-        (package / "__init__.py").write_text(STUB)
+        shutil.copy(STUB, package / "__init__.py")
         (package / "output.py").touch()
         content.mkdir()
         # What was laid out, without what other lessons left there.
@@ -253,32 +226,29 @@ class Plugin(record.Outcomes):
 
     def pytest_collection_modifyitems(self, items):
         for item in items:
+            words, why = known(item.path.stem).get(item.cell_num, ("", ""))
             if lessons.GPU_TAG in lessons.tags(item.cell):
-                item.add_marker(pytest.mark.skip(reason=NO_GPU))
-            elif reason := KNOWN.get(item.path.stem, {}).get(heading(item.cell)):
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+                item.add_marker(pytest.mark.skip(reason="the pins are of a runtime without a GPU"))
+            elif words:
+                item.add_marker(pytest.mark.xfail(reason=why, strict=True))
 
     def recorded(self, name: str) -> dict | None:
         """What to record of a lesson of which all cells ran as KNOWN says, but those for a GPU."""
-        notebook, reports = lessons.read_notebook(name), self.reports[name]
-        cells, for_gpu = lessons.code_cells(notebook), lessons.code_cells(notebook, lessons.GPU_TAG)
+        notebook = lessons.read_notebook(name)
+        reports = self.reports[name]
         passed = sum(report.passed for report in reports.values())
-        known = {n: r.wasxfail for n, r in reports.items() if hasattr(r, "wasxfail")}
-        if passed + len(known) < len(cells) - len(for_gpu):
+        differ = [known(name)[n] for n, r in sorted(reports.items()) if hasattr(r, "wasxfail")]
+        for_gpu = len(lessons.code_cells(notebook, lessons.GPU_TAG))
+        if passed + len(differ) + for_gpu < len(lessons.code_cells(notebook)):
             return None
-        return {
-            "date": machine.today(),
-            "passed": passed,
-            "differ": {heading(cells[number]): reason for number, reason in known.items()},
-            "digest": lessons.digest(notebook),
-        }
+        return {"passed": passed, "differ": dict(differ), "digest": lessons.digest(notebook)}
 
 
 def store(recorded: dict[str, dict]) -> None:
     """Put the lessons into the record, beside those that earlier runs left there."""
     fields, pins = header(), versions(PINS.read_text())
     published = {"published": fields["date"], "commit": fields["commit"]}
-    chosen = {"python": fields["python"]} | {name: pins[name] for name in VERSIONS if name in pins}
+    chosen = {"python": fields["python"], "jax": pins["jax"]}
 
     def with_recorded(content: dict) -> dict:
         of_these_versions = content.get("commit") == fields["commit"]  # others are no news
@@ -286,7 +256,7 @@ def store(recorded: dict[str, dict]) -> None:
         return published | {"versions": chosen, "lessons": dict(sorted(runs.items()))}
 
     machine.update(RECORD, with_recorded)
-    print(f"recorded in {RECORD.relative_to(lessons.ROOT)}: {', '.join(recorded) or 'no lesson'}")
+    print(f"recorded in {RECORD.name}: {', '.join(recorded) or 'no lesson'}")
 
 
 def check(names: list[str], recording: bool) -> int:
@@ -294,6 +264,7 @@ def check(names: list[str], recording: bool) -> int:
     names = names or lessons.in_order()
     for name in names:
         lessons.read_md(name)  # a Problem where there is none
+        known(name)
     WORK.mkdir(parents=True, exist_ok=True)
     plugin = Plugin()
     # conftest.py asks for what the lessons need in this environment, which runs none of them.

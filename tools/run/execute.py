@@ -1,4 +1,4 @@
-"""Make notebooks from md/, run them, and store their outputs.
+"""Make notebooks from md/, run them, store their outputs, and record with what they pass.
 
     tox run -e execute -- [--refresh] [NAME ...]
 
@@ -104,8 +104,9 @@ def main() -> None:
             execute(name, arguments.refresh)
     notebooks = [str(lessons.notebook_path(name)) for name in chosen]
     os.chdir(lessons.ROOT)
+    check = [sys.executable, "-m", "pytest", "--nbval", "--record", "-q", *notebooks]
     # In place of this process, so that Ctrl-C is pytest's to handle.
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", "--nbval", "-q", *notebooks])
+    os.execv(sys.executable, check)
 
 
 if __name__ == "__main__":

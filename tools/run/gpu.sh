@@ -5,8 +5,8 @@
 #
 # For a machine with a GPU, with the packages of the lessons in the Python that `python` starts: no
 # tox, no network. Each lesson has to pass strictly with the outputs that were stored on a CPU,
-# before the cells that need a GPU are executed and stored; then it is checked once more, and
-# recorded. Then the pipelines are timed. Where time is short, name a few lessons: only these are
+# before the cells that need a GPU are executed and stored; `execute` then checks it once more, and
+# records that it passed. Then the pipelines are timed. Where time is short, name a few lessons: only these are
 # checked and timed. Unpack gpu.tar.gz in a clone, and review the difference.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,21 +29,25 @@ failures=()
 trap 'echo "gpu: interrupted; gpu.tar.gz holds the lessons that were finished." >&2; exit 130' INT
 : > gpu_report.txt
 tell() { "$@" 2>&1 | tee -a gpu_report.txt; } # with pipefail the status is the command's
-passes() { tell python -m pytest --nbval --require-gpu -v --color=no "$@"; }
 pack() {
-    tar -czf gpu.tar.gz.new --exclude='*.lock' notebooks/*.ipynb checked benchmarks/results gpu_report.txt &&
+    tar -czf gpu.tar.gz.new --exclude='*.lock' notebooks/*.ipynb benchmarks/results gpu_report.txt &&
         mv gpu.tar.gz.new gpu.tar.gz
 }
 
 loaders=()
 for name in "$@"; do
     notebook=notebooks/$name.ipynb
-    if ! passes "$notebook"; then
+    if ! tell python -m pytest --nbval --require-gpu -v --color=no "$notebook"; then
         failures+=("$name does not pass here, and nothing of it was stored.")
-    elif ! tell python -m tools.run.execute "$name" || ! passes --record "$notebook"; then
+    elif ! tell python -m tools.run.execute "$name"; then
         failures+=("$name does not run or pass with what is stored here.")
     fi
-    if grep -q '"tuned-pipeline"' "$notebook"; then loaders+=("$name"); fi
+    # The benchmark knows a loader by its lesson; the cell that it times may stand in the depth.
+    lesson=${name%_in_depth}
+    if grep -qs '"tuned-pipeline"' "notebooks/$lesson.ipynb" "notebooks/${lesson}_in_depth.ipynb" &&
+        [[ " ${loaders[*]} " != *" $lesson "* ]]; then
+        loaders+=("$lesson")
+    fi
     pack # after each lesson: an interruption loses one at most
 done
 if [ $bench = yes ] && [ ${#loaders[@]} != 0 ]; then
@@ -51,5 +55,5 @@ if [ $bench = yes ] && [ ${#loaders[@]} != 0 ]; then
 fi
 if [ ${#failures[@]} != 0 ]; then tell printf 'gpu: %s\n' "${failures[@]}"; fi
 pack || failures+=("gpu.tar.gz could not be written.")
-echo "gpu.tar.gz holds the notebooks, the records, the results and gpu_report.txt."
+echo "gpu.tar.gz holds the notebooks, the results and gpu_report.txt."
 [ ${#failures[@]} = 0 ]

@@ -63,6 +63,7 @@ class Notebook(plugin.IPyNbFile):
         self.setup_sanitize_files()
         options = self.config.option
         self.ran = deepcopy(self.nb)
+        self.digest = lessons.digest(self.nb)
         self.kernel = runner.Kernel(
             self.ran,
             limit=options.nbval_cell_timeout,
@@ -88,6 +89,7 @@ class Cell(plugin.IPyNbCell):
         notebook = self.parent
         if notebook.ended:
             pytest.skip(notebook.ended)
+        self.user_properties.append(("digest", notebook.digest))  # of what ran, for the record
         ran = lessons.code_cells(notebook.ran)[self.cell_num]
         try:
             notebook.kernel.run(ran)

@@ -1,11 +1,10 @@
 """Run each cell of a lesson twice in a row, and then the whole notebook a second time.
 
-    python -m tools.run.twice [--limit SECONDS] [--record] [--changed | NAME ...]
+    python -m tools.run.twice [--limit SECONDS] [NAME ...]
 
 A reader runs a cell again after an edit, and a notebook again on another day in the same folder:
 neither may fail. What the cells print is not compared: `pytest --nbval` does that. Cells that need
-a GPU are left out where there is none. `--record` stores which code passed; `--changed` runs what
-has changed since.
+a GPU are left out where there is none.
 """
 
 import argparse
@@ -13,10 +12,9 @@ import sys
 from collections.abc import Iterator
 
 from offline.problem import told
-from tools.lesson import lessons, machine
+from tools.lesson import lessons
 from tools.run import execute, runner
 
-PASSED = lessons.ROOT / "checked" / "twice" / "passed.json"
 IN_A_ROW = ("at its first run, below cells that ran twice", "when it is run again")
 ANOTHER_DAY = ("when the notebook is run again in the same folder",)
 
@@ -41,39 +39,19 @@ def faults(name: str, limit: float) -> Iterator[str]:
                         break
 
 
-def code_of(name: str) -> str:
-    """A hash of the code of md/NAME.md, which has no outputs. Raises Problem."""
-    return lessons.digest(lessons.read_md(name))
-
-
-def changed() -> list[str]:
-    """The lessons whose code has not passed yet."""
-    passed = machine.read(PASSED)
-    return [name for name in lessons.in_order() if passed.get(name) != code_of(name)]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="lessons; all when none is named")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a cell (300)")
-    parser.add_argument("--record", action="store_true", help="store which code passed")
-    parser.add_argument(
-        "--changed", action="store_true", help="the lessons whose code has not passed yet"
-    )
     arguments = parser.parse_args()
     failed = False
     with told("twice"):
-        names = changed() if arguments.changed else arguments.names or lessons.in_order()
         lessons.lay_out_data()
-        for name in names:
+        for name in arguments.names or lessons.in_order():
             print(name, flush=True)
-            code, found = code_of(name), False  # what runs, also if the file is edited meanwhile
             for sentence in faults(name, arguments.limit):
                 print(f"  {sentence}", flush=True)
-                failed = found = True
-            if arguments.record and not found:
-                news = {name: code}
-                machine.update(PASSED, lambda passed, news=news: passed | news)
+                failed = True
     sys.exit(failed)
 
 

@@ -1,7 +1,7 @@
-"""What the site says beside the lessons: taken from the notebooks, and from records of test runs.
+"""What the site says beside the lessons: taken from the notebooks.
 
 A Sphinx extension. It replaces marks such as `<!-- checked -->` on the
-pages, says below the box of each lesson where and when it was checked, and folds imports, proofs
+pages, says below the box of each lesson when it was checked, and folds imports, proofs
 and solutions to their titles.
 """
 
@@ -57,6 +57,7 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
         notebook = nbformat.reads(source[0], as_version=4)
+        notebook.metadata.pop("checked", None)  # Sphinx would take it for fields of the page
         for change in (
             add_line,
             fold_cells,
@@ -164,16 +165,6 @@ def paint_first(text: str, options: str) -> str:
     return text.replace("<script src=", "<script defer src=")
 
 
-def runs() -> Iterator[tuple[str, str, dict]]:
-    """For each recorded run: the machine, the Python that ran, and what it says of each lesson."""
-    for file in sorted((lessons.ROOT / "checked").glob("*.json")):
-        record = json.loads(file.read_text())
-        machine = f"{record['processor']}, {record['cores']} cores"
-        machine += ", no GPU" if record["device"] == "cpu" else f", {record['device']}"
-        for python, run in record["runs"].items():
-            yield machine, python, run
-
-
 def add_line(notebook: NotebookNode, name: str) -> None:
     """Say below the box what the lesson needs."""
     first = notebook.cells[0]
@@ -197,13 +188,13 @@ def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
 
 def fold_cells(notebook: NotebookNode, name: str) -> None:
     """Fold imports, proofs and solutions to their titles."""
-    holds = where_it_holds(name)
+    record = lessons.checked(lessons.read_notebook(name))
     for cell in lessons.code_cells(notebook):
         if lessons.folded(cell):
             title, cell.source = lessons.title(cell)
             opened = title.replace("Show", "Hide", 1)
             if "proof" in lessons.tags(cell):
-                said = verdict(cell, holds)
+                said = verdict(cell, record)
                 title = opened = title.replace("Proof:", said, 1)
                 cell.metadata.tags += ["holds"] if said == HOLDS else []  # a class, for the colour
             cell.metadata.tags.append("hide-cell")
@@ -309,39 +300,34 @@ def title_of_setup(cell: NotebookNode) -> str:
     return "The dataset" if "train_images" in makes else ""
 
 
-def where_it_holds(name: str) -> set[str]:
-    """The kinds of device on which the lesson, as it is stored, passed in a recorded run."""
-    digest = lessons.digest(lessons.read_notebook(name))
-    passed = [machine for machine, _, run in runs() if run.get(name, {}).get("digest") == digest]
-    return {"cpu" if "no GPU" in machine else "gpu" for machine in passed}
-
-
-def verdict(cell: NotebookNode, holds: set[str]) -> str:
+def verdict(cell: NotebookNode, record: dict) -> str:
     """What stands before the title of a proof, in words: whether it holds."""
     if lessons.GPU_TAG in lessons.tags(cell):
-        return HOLDS if "gpu" in holds else "Not run on a GPU yet:"
-    return HOLDS if holds else "Changed since its last recorded run:"
+        return HOLDS if record and record["device"] != "cpu" else "Not run on a GPU yet:"
+    return HOLDS if record else "Not checked yet since its last change:"
 
 
 def line(name: str) -> str:
-    """Where and when the lesson passed: the newest run, if possible of the page as it stands."""
-    digest = lessons.digest(lessons.read_notebook(name))
-    link = f"[What is checked](../pages/checked.md).{claims(name)}"
-    found = [(run[name], machine, python) for machine, python, run in runs() if name in run]
-    if not found:
-        return f"{{.checked}}\n**Not checked yet** on any machine. {link}"
+    """When and with what the lesson passed as it stands."""
+    record = lessons.checked(lessons.read_notebook(name))
+    said = "**Not checked yet** since its last change."
+    if record:
+        said = (
+            f"**Checked:** {record['cells']} cells gave the same output on {record['date']} with "
+            f"Python {minor(record['python'])} and JAX {record['jax']} on {device(record)}."
+        )
+        if record["skipped"]:
+            said += f" Cells that wait for a GPU: {record['skipped']}."
+    return f"{{.checked}}\n{said} [What is checked](../pages/checked.md).{claims(name)}"
 
-    def newest(recorded):
-        figures, _, python = recorded
-        return figures["digest"] == digest, figures["date"], python
 
-    figures, machine, python = max(found, key=newest)
-    changed = "" if figures["digest"] == digest else ", before its last change"
-    waits = f"; {figures['skipped']} wait for a GPU" if figures["skipped"] else ""
-    return (
-        f"{{.checked}}\n**Checked** on {figures['date']}{changed}: {figures['passed']} cells hold "
-        f"with {python} and JAX {figures['versions']['jax']} on {machine}{waits}. {link}"
-    )
+def minor(python: str) -> str:
+    """3.13 of 3.13.0."""
+    return python.rpartition(".")[0]
+
+
+def device(record: dict) -> str:
+    return "a CPU" if record["device"] == "cpu" else record["device"]
 
 
 def claims(name: str) -> str:
@@ -352,64 +338,51 @@ def claims(name: str) -> str:
     return f" [{count} claims, proven in depth]({depth}.ipynb)."
 
 
+def records() -> dict[str, dict]:
+    """When and with what each page passed as it stands: {} where it did not."""
+    return {name: lessons.checked(lessons.read_notebook(name)) for name in lessons.in_order()}
+
+
 def checked() -> Iterator[str]:
-    """The lines of the page: a table for each machine, with a column for each Python."""
-    digests = {name: lessons.digest(lessons.read_notebook(name)) for name in lessons.in_order()}
-    machines = {}
-    for machine, python, run in runs():
-        machines.setdefault(machine, {})[python] = run
-    for machine, of_pythons in machines.items():
-        yield f"## {machine}"
+    """The table of the page, and what no run has shown yet."""
+    rows = ["| lesson | cells | on | Python | JAX | device |", f"|{' --- |' * 6}"]
+    found = records()
+    for name, record in found.items():
+        said = ["not yet since its last change", *[""] * 4]
+        if record:
+            skipped = f", {record['skipped']} skipped" if record["skipped"] else ""
+            day = f"<time>{record['date']}</time>"  # not broken at its hyphens
+            said = [f"{record['cells']}{skipped}", day, record["python"], record["jax"]]
+            said.append(device(record))
+        rows.append(f"| [](../notebooks/{name}.ipynb) | {' | '.join(said)} |")
+    yield "\n".join(rows)
+    if not gpus(found):
         yield (
-            "How many cells passed, in how many seconds, and when. "
-            f"Cells that need a GPU {'are skipped' if 'no GPU' in machine else 'run too'}."
-        )
-        rows = [
-            f"| lesson | {' | '.join(of_pythons)} |",
-            f"| --- |{' --- |' * len(of_pythons)}",
-        ]
-        for name, digest in digests.items():
-            said = [entry(run.get(name), digest) for run in of_pythons.values()]
-            rows.append(f"| [](../notebooks/{name}.ipynb) | {' | '.join(said)} |")
-        yield "\n".join(rows)
-        for python, run in of_pythons.items():
-            total = sum(figures["passed"] for figures in run.values())
-            minutes = sum(figures["seconds"] for figures in run.values()) / 60
-            versions = {tuple(figures["versions"].items()) for figures in run.values()}
-            named = "; ".join(
-                ", ".join(f"{name} {version}" for name, version in found)
-                for found in sorted(versions)
-            )
-            yield f"{python}: {total:,} cells in {minutes:.0f} minutes, with {named}."
-    if all("no GPU" in machine for machine in machines):
-        yield "## On a GPU"
-        yield (
-            "No run on a GPU is recorded yet. Cells that need one have no output; "
+            "No run on a GPU is recorded yet. Cells that need one are skipped and have no output; "
             "everything else on the pages holds without one."
         )
 
 
-def entry(figures: dict | None, digest: str) -> str:
-    """What the table says of a lesson: its figures, and whether they are of the page as it is."""
-    if not figures:
-        return "not yet"
-    changed = "" if figures["digest"] == digest else ", changed since"
-    skipped = f", {figures['skipped']} skipped" if figures["skipped"] else ""
-    day = f"<time>{figures['date']}</time>"  # not broken at its hyphens
-    return f"{figures['passed']}{skipped}, {figures['seconds']:.0f} s, {day}{changed}"
+def gpus(found: dict[str, dict]) -> list[str]:
+    """The devices beside CPUs on which pages passed."""
+    devices = {record["device"] for record in found.values() if record}
+    return sorted(devices - {"cpu"})
 
 
 def in_one_line() -> str:
     """What is checked how, on which hardware, and what not yet."""
-    found = [(machine, python) for machine, python, _ in runs()]
-    pythons = " and ".join(sorted({python.removeprefix("Python ") for _, python in found}))
-    gpus = sorted({machine for machine, _ in found if "no GPU" not in machine})
-    where = f"on {', '.join(gpus)} and on CPUs" if gpus else "on CPUs only so far, never on a GPU"
+    found = records()
+    passed = [record for record in found.values() if record]
+    pythons = sorted({minor(record["python"]) for record in passed})
+    where = "on CPUs only so far, never on a GPU"
+    if named := gpus(found):
+        where = f"on {', '.join(named)} and on CPUs"
+    count = "all" if len(passed) == len(found) else f"{len(passed)} of the {len(found)}"
     return (
         "Every lesson is run from its first cell to its last, and every printed output is "
         "[compared with the page](pages/checked.md): facts to the letter, measurements and "
-        f"versions masked, pictures by the data that they show; on Linux with Python {pythons}, "
-        f"{where}."
+        f"versions masked, pictures by the data that they show. In their present form {count} "
+        f"pages passed, with Python {' and '.join(pythons)}, {where}."
     )
 
 
