@@ -12,7 +12,7 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 from tools.lesson import lessons
-from tools.run import nbval_cells, record
+from tools.run import nbval_cells, progress, record
 
 ROOT = Path(__file__).resolve().parent
 
@@ -45,7 +45,8 @@ def pytest_configure(config):
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
     config.pluginmanager.register(nbval_cells)
-    config.pluginmanager.register(ToldAtOnce(config))
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        config.pluginmanager.register(progress.Progress(config), "progress")
     if config.option.nbval_lax:
         raise pytest.UsageError("these notebooks are compared strictly: use --nbval alone.")
     if config.option.nbval_sanitize_with is None:
@@ -54,20 +55,13 @@ def pytest_configure(config):
         config.option.nbval_current_env = True  # this Python, whatever "python3" is elsewhere
 
 
-class ToldAtOnce:
-    """Names what fails when it fails: a run takes half an hour, and may be stopped."""
-
-    def __init__(self, config):
-        self.config = config
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report):
-        terminal = self.config.pluginmanager.getplugin("terminalreporter")
-        if report.failed and terminal and not hasattr(self.config, "workerinput"):
-            terminal.write_line(f"\nfailed: {report.nodeid}")
-
-
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
+def pytest_collection_modifyitems(items, config):
+    named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    for item in items:
+        # A depth is run by its name, and with `tox run -e full`.
+        if item.path.stem.endswith(lessons.DEPTH) and item.path not in named:
+            item.add_marker(pytest.mark.slow)
     on_gpu_only = [
         item
         for item in items
@@ -91,6 +85,8 @@ def pytest_xdist_node_collection_finished(node, ids):
 
 def prepare(node_ids, config):
     """Ask for what the chosen lessons need, and lay their data out, before the first cell runs."""
+    if shown := config.pluginmanager.getplugin("progress"):
+        shown.expect(node_ids)
     files = {lessons.ROOT / node_id.partition("::Cell ")[0] for node_id in node_ids}
     chosen = sorted(file.stem for file in files if file.parent == lessons.NOTEBOOKS)
     if not chosen or config.option.collectonly:

@@ -8,7 +8,7 @@ TESTED = ("3.11", "3.12", "3.13")  # those for which constraints.txt is locked
 # What these jobs store is what readers see, or is compared with it: of the newest Python and JAX.
 ON_THE_NEWEST = ("execute", "bench", "colab")
 # They need neither JAX nor TensorFlow, whose wheels for a new Python come last.
-ON_NEWER_TOO = ("check", "site", "live", "links")
+ON_NEWER_TOO = ("check", "site", "live")
 PROVISION = ".tox"  # where tox installs itself and what it requires: any Python will do
 
 

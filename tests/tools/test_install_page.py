@@ -44,7 +44,7 @@ def test_the_messages_are_those_of_jax():
 
 @pytest.mark.skipif(
     not metadata.entry_points(group="jax_plugins"),
-    reason="reads the plugin of requirements-gpu.txt: `tox run -e no-driver`",
+    reason="reads the plugin of requirements-gpu.txt: `tox run -e gpu`",
 )
 def test_the_messages_of_the_plugin_are_in_its_source():
     [plugin, *_] = metadata.entry_points(group="jax_plugins")

@@ -113,7 +113,7 @@ def test_a_jax_that_does_not_work_is_not_taken_for_no_gpu(jax_that, source, said
 
 @pytest.mark.skipif(
     not metadata.entry_points(group="jax_plugins") or Path("/dev/nvidia0").exists(),
-    reason="asks for requirements-gpu.txt on a machine without a GPU: `tox run -e no-driver`",
+    reason="asks for requirements-gpu.txt on a machine without a GPU: `tox run -e gpu`",
 )
 def test_the_real_plugin_without_a_driver_leaves_the_cpu():
     assert lessons.default_backend("cuda")[0] == ""
