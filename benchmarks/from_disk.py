@@ -9,6 +9,7 @@ import collections
 import contextlib
 import itertools
 import tempfile
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,7 +51,7 @@ class FromDisk(Lesson):
         for images, rows in shards():
             mapped[rows] = images
         mapped.flush()
-        self.stream = STREAMS[self.name](self.names, folder)
+        self.stream = STREAMS[self.name](self.code, folder)
         with contextlib.closing(self.stream()) as stream:
             seen = []
             for images, numbers in itertools.islice(stream, ROWS // BATCH):
@@ -80,17 +81,17 @@ class FromDisk(Lesson):
         return tuple(found)
 
 
-def torch_mapped(names: dict, folder: Path):
+def torch_mapped(code: types.SimpleNamespace, folder: Path):
     """The DataLoader of the lesson, on an array that NumPy maps."""
 
     def stream():
         images = np.load(folder / "images.npy", mmap_mode="r")
-        yield from names["tuned_batches"](images, np.arange(ROWS), BATCH, 0)
+        yield from code.tuned_batches(images, np.arange(ROWS), BATCH, 0)
 
     return stream
 
 
-def grain_records(names: dict, folder: Path):
+def grain_records(code: types.SimpleNamespace, folder: Path):
     """ArrayRecord, each record on its own: any row in any order."""
     import grain
     from array_record.python.array_record_module import ArrayRecordWriter
@@ -115,7 +116,7 @@ def grain_records(names: dict, folder: Path):
     return stream
 
 
-def parquet_stream(names: dict, folder: Path):
+def parquet_stream(code: types.SimpleNamespace, folder: Path):
     """Parquet in shards: they come in random order, and blocks of rows are shuffled."""
     import datasets
     import pyarrow as pa
@@ -131,7 +132,7 @@ def parquet_stream(names: dict, folder: Path):
             shards = datasets.load_dataset(
                 "parquet", data_files=files, split="train", streaming=True
             )
-            mixed = names["shuffled_stream"](shards, 0, epoch, block=BUFFER)
+            mixed = code.shuffled_stream(shards, 0, epoch, block=BUFFER)
             for table in mixed.iter(BATCH, drop_last_batch=True):
                 pixels = np.frombuffer(b"".join(table["image"].to_pylist()), np.uint8)
                 yield pixels.reshape(-1, *SHAPE), table["row"].to_numpy()
@@ -139,7 +140,7 @@ def parquet_stream(names: dict, folder: Path):
     return stream
 
 
-def tfrecords(names: dict, folder: Path):
+def tfrecords(code: types.SimpleNamespace, folder: Path):
     """TFRecord in shards, a part of them by turns, and a buffer of undecoded examples."""
     import tensorflow_datasets as tfds
 
@@ -157,7 +158,7 @@ def tfrecords(names: dict, folder: Path):
         writer.add_examples({"train": [{"image": i, "label": row} for i, row in pairs]})
     writer.close_all()
     builder = tfds.builder_from_directory(str(home))
-    disk_batches = names["disk_batches"]
+    disk_batches = code.disk_batches
 
     def stream():
         yield from disk_batches(builder, BATCH, 0, BUFFER)
@@ -165,16 +166,16 @@ def tfrecords(names: dict, folder: Path):
     return stream
 
 
-def stored_groups(names: dict, folder: Path):
+def stored_groups(code: types.SimpleNamespace, folder: Path):
     """Groups of rows, some of them mixed, from a folder as from a bucket."""
     from obstore.store import LocalStore
 
     store = LocalStore(folder)
     arrays = ({"image": images, "row": rows} for images, rows in shards())
-    names["write_shards"](arrays, store, "rows")
+    code.write_shards(arrays, store, "rows")
 
     def stream():
-        with contextlib.closing(names["batches"](names["Shards"](store, "rows"), BATCH)) as stream:
+        with contextlib.closing(code.batches(code.Shards(store, "rows"), BATCH)) as stream:
             for batch in stream:
                 yield batch["image"], batch["row"]
 

@@ -71,21 +71,24 @@ def rate(stream: Iterator, seconds: float) -> float:
 class Lesson:
     """What the modules of a lesson and of its depth define. One for each process.
 
-    `names`: of both, where both define a name of the lesson.
+    `code`: all of it. Of a name that both define, what the lesson defines.
     """
 
     def __init__(self, name: str):
         """Raises lessons.Problem where a module does not import."""
         self.name = name
-        self.names, self.tags, self.photographs = {}, set(), {}
+        defined = {}
+        self.tags = set()
+        self.photographs = {}
         for page in (lessons.depth_of(name), name):
             if page in modules.pages():
-                self.names |= vars(imported(page))
+                defined |= vars(imported(page))
+        self.code = types.SimpleNamespace(**defined)
         for cell in lessons.subject_cells(name):
             self.tags.update(lessons.tags(cell))
         # Of `Batches` each process says how many rows it gets; elsewhere all share a batch.
         self.rows_each = "shared-batches" in self.tags
-        self.dataset_of = self.names.get("dataset_of", contract.listed)
+        self.dataset_of = getattr(self.code, "dataset_of", contract.listed)
         images, labels = lay_out.read_split("train")
         self.arrays = images.copy(), labels.astype(np.int32)
 
@@ -106,16 +109,14 @@ class Lesson:
         """Raises Refused if a pipeline that the lesson has breaks a promise on made-up data."""
         if "tuned-pipeline" in self.tags:
             for case in contract.CASES:
-                tuned = self.names["tuned_batches"]
+                tuned = self.code.tuned_batches
                 contract.check_case(tuned, case, self.dataset_of, self.rows_each)
         if "files-pipeline" in self.tags:
             with tempfile.TemporaryDirectory() as folder:
-                contract.check_files(
-                    self.names["file_batches"], Path(folder), rows_each=self.rows_each
-                )
+                contract.check_files(self.code.file_batches, Path(folder), rows_each=self.rows_each)
 
     def _check_mnist(self) -> None:
-        tuned = self.names["tuned_batches"]
+        tuned = self.code.tuned_batches
         tuned = functools.partial(tuned, *self._data(tuned))
         stream = contract.Stream(tuned, contract.Examples(*self.arrays), BATCH, 0, self.rows_each)
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
@@ -130,13 +131,13 @@ class Lesson:
 
     def _epoch(self, number: int) -> Iterator:
         """The batches of one epoch of `tuned_batches`."""
-        tuned = self.names["tuned_batches"]
+        tuned = self.code.tuned_batches
         stream = tuned(*self._data(tuned), BATCH, 0, start=number * BATCHES)
         return itertools.islice(stream, BATCHES)
 
     def _batches(self, pipeline: str) -> Iterator:
         """The batches of a pipeline without end: one seed's stream, or several, or its epochs."""
-        batches = self.names[pipeline]
+        batches = getattr(self.code, pipeline)
         of_seed = functools.partial(batches, *self._data(batches), BATCH)
         opened = of_seed(0)
         if isinstance(opened, Iterator):
@@ -156,7 +157,7 @@ class Lesson:
         return rate(self._batches(pipeline), seconds)
 
     def has_short_answer(self) -> bool:
-        return "short-answer" in self.tags and "batches" in self.names
+        return "short-answer" in self.tags and hasattr(self.code, "batches")
 
     def gather_throughput(self, seconds: float, form: str = TAKE) -> float:
         """Images per second of a NumPy gather of all images."""
@@ -167,7 +168,7 @@ class Lesson:
         if (workers, folder) not in self.photographs:  # one set of workers at a time
             self.photographs.clear()
             arguments = Path(folder), PHOTOS_BATCH, PHOTOS_SIZE, 0
-            stream = self.names["file_batches"](*arguments, workers=workers)
+            stream = self.code.file_batches(*arguments, workers=workers)
             self.photographs[workers, folder] = iter(stream)
         stream = self.photographs[workers, folder]
         collections.deque(itertools.islice(stream, WARM_UP), maxlen=0)
@@ -177,8 +178,8 @@ class Lesson:
 
     def epoch(self) -> float:
         """Seconds for a training epoch with `tuned_batches`, one batch ahead if that is taught."""
-        step = self.names["train_step"]
-        on_device = self.names.get("on_device", iter)  # Grain's own way takes no iterator
+        step = self.code.train_step
+        on_device = getattr(self.code, "on_device", iter)  # Grain's own way takes no iterator
 
         def train(params, number):
             for images, labels in on_device(self._epoch(number)):
@@ -202,7 +203,7 @@ class Lesson:
         """Seconds for as many steps, on one batch again and again: they wait for no data."""
         import jax
 
-        step = self.names["train_step"]
+        step = self.code.train_step
         batch = jax.device_put(tuple(array[:BATCH] for array in self.arrays))
 
         def train(params, _):
@@ -213,14 +214,14 @@ class Lesson:
         return self._timed(train)
 
     def _one_step(self, params, batch):
-        return self.names["train_step"](params, *batch), None
+        return self.code.train_step(params, *batch), None
 
     def _timed(self, train: Callable) -> float:
         import jax
 
         images, labels = self.arrays
         sizes = images[0].size, 512, 512, int(labels.max()) + 1
-        params = self.names["init_params"](jax.random.key(0), sizes)
+        params = self.code.init_params(jax.random.key(0), sizes)
         params = jax.block_until_ready(train(params, 0))  # compiles
         start = time.perf_counter()
         jax.block_until_ready(train(params, 1))

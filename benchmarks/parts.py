@@ -31,7 +31,7 @@ class Tokens(Lesson):
         rows, length = self.shape
         numbers = np.arange(400 * length, dtype=np.uint32)
         steps = (len(numbers) - 1) // length // rows
-        stream = self.names["window_batches"](numbers, rows, length, 0)
+        stream = self.code.window_batches(numbers, rows, length, 0)
         epoch = np.concatenate(list(itertools.islice(stream, steps)))
         targets = np.unique(epoch[:, 1:])
         if (np.diff(epoch.astype(int)) != 1).any() or len(targets) < len(epoch) * length:
@@ -51,7 +51,7 @@ class Tokens(Lesson):
                     order = np.random.default_rng(epoch).permutation(len(grid) // rows * rows)
                     yield from ((grid[some], None) for some in order.reshape(-1, rows))
 
-            stream = self.names["window_batches"](tokens, rows, length, 0)
+            stream = self.code.window_batches(tokens, rows, length, 0)
             streams = ((windows, None) for windows in stream), gathered()
             for each in streams:  # the file is read once, before anything is timed
                 collections.deque(itertools.islice(each, len(grid) // rows), maxlen=0)
@@ -71,9 +71,9 @@ class Storage(Lesson):
             for first in range(0, rows * self.groups, rows)
         )
         store = self.waiting_store()
-        self.names["write_shards"](groups, store, "benchmark")
-        self.source = self.names["Shards"](store, "benchmark")
-        with contextlib.closing(self.names["batches"](self.source, BATCH)) as stream:
+        self.code.write_shards(groups, store, "benchmark")
+        self.source = self.code.Shards(store, "benchmark")
+        with contextlib.closing(self.code.batches(self.source, BATCH)) as stream:
             steps = rows * self.groups // BATCH
             rows = np.concatenate([batch["row"] for batch in itertools.islice(stream, steps)])
         if len(np.unique(rows)) != len(rows) or len(rows) != steps * BATCH:
@@ -86,7 +86,7 @@ class Storage(Lesson):
         self.folder = tempfile.TemporaryDirectory()  # as long as this process
         modules.write_files("files_and_storage_in_depth", Path(self.folder.name))
         with contextlib.chdir(self.folder.name):
-            self.server = self.names["Server"]()
+            self.server = self.code.Server()
         return S3Store(
             "data",
             endpoint=self.server.url,
@@ -104,7 +104,7 @@ class Storage(Lesson):
         found, steps, epochs = [], self.rows * self.groups // BATCH, max(round(seconds), 1)
         for wait, options in ((self.wait, {}), (0, {}), (self.wait, {"mix": 1})):
             self.server.tell(wait=wait)
-            stream = self.names["batches"](self.source, BATCH, **options)
+            stream = self.code.batches(self.source, BATCH, **options)
             with contextlib.closing(stream):
                 collections.deque(itertools.islice(stream, steps), maxlen=0)
                 start = time.perf_counter()
@@ -136,12 +136,12 @@ class Blocks(Lesson):
             stored[first : first + len(field)] = field
         spec = {"driver": "zarr3", "kvstore": f"file://{self.folder.name}/"}
         self.array = tensorstore.open(spec, read=True).result()
-        ends = self.names["Windows"](self.array, (1, 1, 1, 1), 32)
+        ends = self.code.Windows(self.array, (1, 1, 1, 1), 32)
         begins, count = ends.plan(0)[0][:, 0], ends.steps * 32
         if len(np.unique(begins)) != len(begins) or len(begins) != count:
             raise Refused("an epoch has a window twice, or lacks some.")
         # Blocks of eight chunks. Of four, the lesson's least, the share is about 0.05 lower.
-        self.windows = self.names["Windows"](self.array, (2, None, 64, 64), 32, block=64)
+        self.windows = self.code.Windows(self.array, (2, None, 64, 64), 32, block=64)
         [corner] = self.windows.plan(0)[0][:1]
         box = tuple(map(slice, corner, np.add(corner, self.windows.sizes)))
         if not np.array_equal(self.windows[0][0], stored[box]):
@@ -160,7 +160,7 @@ class Blocks(Lesson):
         found = [time.perf_counter() - start]
         start = time.perf_counter()
         with ThreadPoolExecutor(windows.mix) as threads:
-            reads = threads.map(lambda ends: len(self.names["rows_of"](self.array, *ends)), every)
+            reads = threads.map(lambda ends: len(self.code.rows_of(self.array, *ends)), every)
             assert sum(reads) >= self.array.shape[0]
         found.append(time.perf_counter() - start)
         return tuple(steps * windows.batch_size / took for took in found)
@@ -184,7 +184,7 @@ class Graphs(Lesson):
             }
             for number, n in enumerate(random.integers(5, 60, self.graphs))
         ]
-        self.batches = self.names["GraphBatches"](self.every, self.batch_size)
+        self.batches = self.code.GraphBatches(self.every, self.batch_size)
         steps = range(self.batches.steps)
         seen = np.concatenate([self.batches[step]["globals"] for step in steps])
         if len(np.unique(seen)) != len(seen) or len(seen) != self.graphs:
@@ -222,9 +222,9 @@ class Frames(Lesson):
         shade = np.add.outer(np.arange(240), np.arange(320)).astype(np.uint8)
         images = np.stack([np.roll(shade, 3 * n, 1) for n in range(self.frames)])
         self.file = Path(self.folder.name, "a.mp4")
-        self.names["write_video"](self.file, np.repeat(images[..., None], 3, axis=-1), 10)
-        files, columns = self.names["videos_in"](self.folder.name)
-        self.windows = self.names["Windows"](files, columns, length=self.length)
+        self.code.write_video(self.file, np.repeat(images[..., None], 3, axis=-1), 10)
+        files, columns = self.code.videos_in(self.folder.name)
+        self.windows = self.code.Windows(files, columns, length=self.length)
         for first in (0, 100, len(self.windows) - 1):
             if not np.array_equal(self.bare(first), self.windows[first]["frames"]):
                 raise Refused(f"the window from frame {first} on is not what a loop decodes.")
@@ -246,7 +246,7 @@ class Frames(Lesson):
 
     def speeds(self, seconds: float) -> tuple[float, float]:
         """Windows per second of the stream, and of the loop in as many threads."""
-        batches = self.names["batches"](self.windows, self.batch_size, threads=self.threads)
+        batches = self.code.batches(self.windows, self.batch_size, threads=self.threads)
         order = np.random.default_rng(0).permutation(len(self.windows))
         with contextlib.closing(batches) as stream, ThreadPoolExecutor(self.threads) as pool:
 

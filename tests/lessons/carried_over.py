@@ -19,16 +19,16 @@ class CarriedOver(in_process.Lesson):
         if self.has_short_answer():
             for case in contract.CASES:
                 if case.count >= case.batch_size:
-                    contract.check_idiom(self.names["batches"], case, self.dataset_of)
-        if tuned := self.names.get("tuned_batches"):
+                    contract.check_idiom(self.code.batches, case, self.dataset_of)
+        if tuned := getattr(self.code, "tuned_batches", None):
             hypothesis_cases.run(tuned, self.dataset_of, rows_each=self.rows_each)
             if contract.takes_dataset(tuned):
                 some_of = contract.some_of(self.dataset_of)
                 contract.check_case(tuned, contract.CASES[-2], some_of, self.rows_each)
             self.ask_checker(tuned)
-        if "decode_crop" in self.names:  # not the library's decoder, but the lesson's
+        if hasattr(self.code, "decode_crop"):  # not the library's decoder, but the lesson's
             with tempfile.TemporaryDirectory() as folder:
-                make = self.names["file_batches"]
+                make = self.code.file_batches
                 contract.check_file_errors(make, Path(folder, "strict"), strict=True)
 
     def ask_checker(self, tuned) -> None:
