@@ -10,7 +10,7 @@ import pytest
 from carried_over import CarriedOver
 
 from benchmarks import bench
-from tools.check import check
+from tools.check import fix
 from tools.lesson import lessons
 
 
@@ -30,7 +30,7 @@ def test_a_lesson_carries_over(name):
 
 def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
     """The template of new lessons, right and with a count of MNIST, in a copy of the repository."""
-    right = check.with_copied_cells(
+    right = fix.with_copied_cells(
         "tiny_right", (workshop / "tools/check" / "lesson_template.md").read_text()
     )
     wrong = right.replace("len(images), batch_size, *part", "60_000, batch_size, *part")

@@ -3,8 +3,7 @@
 import nbformat
 import pytest
 
-from tools.check import check
-from tools.lesson import lessons
+from tools.lesson import facts, lessons
 from tools.site import as_text, navigation, site_pages
 
 
@@ -62,7 +61,7 @@ def test_a_depth_stands_below_its_lesson_in_every_list(repository):
     notebook = lessons.read_notebook("grain")
     site_pages.add_depth(notebook, "grain")
     assert notebook.cells[-1].source == navigation.tree_of("grain")
-    assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in check.readme_table()
+    assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in facts.readme_table()
     assert ", [in depth](notebooks/grain_in_depth.ipynb) |" in navigation.tables(
         dict.fromkeys(lessons.listed(), 5)
     )

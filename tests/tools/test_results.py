@@ -9,7 +9,7 @@ import jupytext
 import pytest
 
 from benchmarks import from_disk, in_process, parts, report
-from tools.check import check
+from tools.check import check, fix
 from tools.lesson import benchmark_results, lessons, result_cells
 
 
@@ -157,7 +157,7 @@ def test_what_was_not_measured_is_a_gap(results):
 def test_the_lesson_holds_what_was_measured_and_a_stale_cell_is_found_and_fixed():
     before = lessons.md_path("choose_a_loader").read_text()
     stale = before.replace('"date": "', '"date": "1999-', 1)
-    assert stale != before and check.with_results(stale) == before
+    assert stale != before and fix.with_results(stale) == before
     for source, fault in ((before, False), (stale, True)):
         faults = check.check_source("choose_a_loader", jupytext.reads(source, fmt="md:myst"))
         assert any("is not what benchmarks/results hold" in said for said in faults) == fault

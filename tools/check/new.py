@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from offline.problem import told
-from tools.check import check
+from tools.check import fix
 from tools.lesson import lessons
 
 TEMPLATES = {
@@ -30,10 +30,10 @@ def new(name: str) -> list[str]:
         raise lessons.Problem(f"the lesson {taken} exists already: choose another name.")
     for page, template in zip(made, TEMPLATES.values(), strict=True):
         text = template.read_text().replace("LESSON", name.replace("_", " "))
-        text = check.with_copied_cells(page, text.replace("NAME", name))
+        text = fix.with_copied_cells(page, text.replace("NAME", name))
         with lessons.md_path(page).open("x") as file:
             file.write(text)
-        check.fix(page)
+        fix.fix(page)
     return made
 
 

@@ -60,6 +60,13 @@ TITLES = {"proof": "# @title Proof: ", "exercise": "# @title Show the solution"}
 
 # The pictures and views that nbval leaves out of its comparison.
 UNCOMPARED = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
+# A code cell in the text of md/.
+CODE_BLOCK = re.compile(
+    r"^```\{code-cell\} ipython3\n"
+    r"(?P<options>---\n.*?^---\n|(?::[^\n]*\n)+\n?|)"
+    r"(?P<source>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def md_path(name: str) -> Path:
@@ -272,6 +279,11 @@ def ask_for_packages(name: str) -> None:
             f"{notebook_path(name).relative_to(ROOT)} imports {' and '.join(missing)}, not "
             f"installed here: {INSTALL}."
         )
+
+
+def twin_part(cell: NotebookNode) -> tuple:
+    """What a cell's two twins have in common."""
+    return cell.cell_type, cell.source, cell.metadata.get("tags"), cell.metadata.get("mystnb")
 
 
 def texts(output: NotebookNode) -> list[str]:

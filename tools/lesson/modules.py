@@ -24,9 +24,6 @@ PREFIX = "feed_"  # a module `grain` would stand before the library
 KEPT = copies.COPIED | {"first-pipeline", "resident-epoch"}
 DRAWN = {"shared-speed"}
 WIDTH = 80  # as in md/
-CODE_BLOCK = re.compile(
-    r"^```\{code-cell\}[^\n]*\n(?:---\n.*?^---\n|(?::[^\n]*\n)*)\n?", re.M | re.S
-)
 
 
 def module_name(page: str) -> str:
@@ -96,8 +93,8 @@ def origins(page: str) -> dict[int, str]:
     """Of each code cell, by its number, the comment that says where it stands."""
     md = lessons.md_path(page).read_text()
     found = {}
-    for number, block in enumerate(CODE_BLOCK.finditer(md)):
-        above = md[: block.end()]
+    for number, block in enumerate(lessons.CODE_BLOCK.finditer(md)):
+        above = md[: block.start("source")]
         section = re.findall(r"^#+ (.+)$", above, re.MULTILINE)[-1]
         line = above.count("\n") + 1
         found[number] = f"# md/{page}.md, line {line}\n# {section}"

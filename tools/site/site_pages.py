@@ -21,8 +21,7 @@ from nbformat.v4 import new_markdown_cell as markdown_cell
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
-from tools.check import check
-from tools.lesson import copies, cuda_wheels, glossary, lessons
+from tools.lesson import copies, cuda_wheels, facts, glossary, lessons
 from tools.site import as_text, front_page, navigation, search
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
@@ -79,7 +78,7 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
             "runs": in_one_line(),
             "sections": "\n".join(navigation.questions()),
             "lessons": navigation.tables(
-                {name: check.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
+                {name: facts.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
             ),
             "navigation": navigation.trees(),
             "colab": in_colab(),
@@ -143,9 +142,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 def refuse_placeholder(text: str, page: str) -> None:
     """Raises ConfigError, which ends the build, where a link of the page would lead nowhere."""
-    if f"{check.PLACEHOLDER}/" in text:
+    if f"{facts.PLACEHOLDER}/" in text:
         raise ConfigError(
-            f"{page} has the placeholder {check.PLACEHOLDER} in an address: write the owner in its "
+            f"{page} has the placeholder {facts.PLACEHOLDER} in an address: write the owner in its "
             "place, as CONTRIBUTING.md says."
         )
 
@@ -176,7 +175,7 @@ def add_line(notebook: NotebookNode, name: str) -> None:
 def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
     """Below the title: where a reader takes the lesson, by one click."""
     ways = {
-        "Open in Colab": check.in_colab(repository, name),
+        "Open in Colab": facts.in_colab(repository, name),
         "Download": f"../_sources/notebooks/{name}.ipynb",
         "As Markdown": f"{name}.md",  # site.js makes it a button that copies
     }
