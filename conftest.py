@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from nbval.plugin import IPyNbCell
 
+from offline.problem import Problem
 from tools.lesson import lessons
-from tools.run import nbval_cells, progress, record
+from tools.run import kernels, nbval_cells, progress, record
 
 ROOT = Path(__file__).resolve().parent
 
@@ -34,13 +35,13 @@ def pytest_configure(config):
     try:
         # A plugin of JAX for a GPU may end the process: ask before a test imports JAX here.
         if config.option.nbval or metadata.entry_points(group="jax_plugins"):
-            lessons.has_gpu()
-        if config.option.require_gpu and not lessons.has_gpu():
+            kernels.has_gpu()
+        if config.option.require_gpu and not kernels.has_gpu():
             raise pytest.UsageError(
                 "--require-gpu: JAX sees no GPU here. Install requirements-gpu.txt, and look "
                 "whether `nvidia-smi` sees one."
             )
-    except lessons.Problem as problem:
+    except Problem as problem:
         raise pytest.UsageError(str(problem)) from problem
     if config.option.record:
         config.pluginmanager.register(record.Record(), "record")
@@ -67,7 +68,7 @@ def pytest_collection_modifyitems(items, config):
         for item in items
         if isinstance(item, IPyNbCell) and lessons.GPU_TAG in lessons.tags(item.cell)
     ]
-    if on_gpu_only and not lessons.has_gpu():
+    if on_gpu_only and not kernels.has_gpu():
         for item in on_gpu_only:
             item.add_marker(pytest.mark.skip(reason="runs on a GPU only, and JAX sees none"))
 
@@ -94,10 +95,10 @@ def prepare(node_ids, config):
     capture = config.pluginmanager.getplugin("capturemanager")
     try:
         for name in chosen:
-            lessons.ask_for_packages(name)
+            kernels.ask_for_packages(name)
         with capture.global_and_fixture_disabled():
-            lessons.lay_out_data()
-    except lessons.Problem as problem:
+            kernels.lay_out_data()
+    except Problem as problem:
         pytest.exit(str(problem), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
@@ -105,7 +106,7 @@ def prepare(node_ids, config):
 def data() -> Path:
     """The folder `notebooks/data` with MNIST laid out for every library, and the texts."""
     try:
-        lessons.lay_out_data()
-    except lessons.Problem as problem:
+        kernels.lay_out_data()
+    except Problem as problem:
         pytest.fail(str(problem), pytrace=False)
     return lessons.NOTEBOOKS / "data"

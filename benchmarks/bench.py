@@ -33,7 +33,9 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import from_disk, in_process, parts, photographs, report
+from offline.problem import Problem
 from tools.lesson import benchmark_results, lessons, machine, modules
+from tools.run import kernels
 
 PARTS = {part.lesson: key for key, part in benchmark_results.PARTS.items()}
 EPOCHS = {  # by their keys
@@ -52,9 +54,9 @@ class Process:
     """A `kind` of in_process.Lesson, made in a new process, whose methods are called from here.
 
     `environment`: variables that the process gets beside those of this one.
-    Raises in_process.Refused where a pipeline is refused, and lessons.Problem where a cell fails or
-    the process dies, with the name of the lesson. Any other error is one of the benchmark, and goes
-    up as it is.
+    Raises in_process.Refused where a pipeline is refused, and Problem where a cell fails or the
+    process dies, with the name of the lesson. Any other error is one of the benchmark, and goes up
+    as it is.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class Process:
         except BrokenProcessPool as broken:
             self.pool.shutdown()  # waits for its exit code
             code = self.process.exitcode
-            raise lessons.Problem(f"{self.name}: its process ended with {code}.") from broken
+            raise Problem(f"{self.name}: its process ended with {code}.") from broken
         except Exception as error:
             error.add_note(f"This is of {self.name}.")
             raise
@@ -329,8 +331,7 @@ def store(folder: Path, device: str, news: dict, before: dict | None) -> dict:
     """Put `news`, a key and its figures, into this machine's file; into `before`, if there is one.
 
     The figures of other lessons below the same key stay, where they are of "lessons" or "larger".
-    Returns all results. Raises lessons.Problem for a file that is damaged or cannot be
-    written.
+    Returns all results. Raises Problem for a file that is damaged or cannot be written.
     """
 
     def with_news(content: dict) -> dict:
@@ -350,7 +351,7 @@ def run(jobs: Iterable[Job], text: Callable[[dict], str], folder: Path, quick: b
     for key, name, measured in jobs:
         try:
             figures = measured()
-        except (in_process.Refused, lessons.Problem) as trouble:
+        except (in_process.Refused, Problem) as trouble:
             troubles.append(str(trouble))
             continue
         news = {key: {name: figures} if name else figures}
@@ -366,7 +367,7 @@ def run(jobs: Iterable[Job], text: Callable[[dict], str], folder: Path, quick: b
 
 def measuring(job: str, environment: dict[str, str], run: Callable[[], int]) -> None:
     """Run it while no other run measures, and exit with its status, or with one sentence."""
-    os.environ.update(lessons.kernel_environment() | ENVIRONMENT | environment)
+    os.environ.update(kernels.kernel_environment() | ENVIRONMENT | environment)
     (lessons.NOTEBOOKS / "data").mkdir(exist_ok=True)
     lock = filelock.FileLock(lessons.NOTEBOOKS / "data" / ".bench.lock")
     try:
@@ -374,7 +375,7 @@ def measuring(job: str, environment: dict[str, str], run: Callable[[], int]) -> 
             code = run()
     except filelock.Timeout:
         sys.exit(f"{job}: another run is measuring: wait for it, or both are wrong.")
-    except lessons.Problem as problem:
+    except Problem as problem:
         sys.exit(f"{job}: {problem}")
     except KeyboardInterrupt:
         sys.exit(f"{job}: interrupted; what was finished is stored.")
@@ -400,7 +401,7 @@ def main() -> None:
         sys.exit(f"bench: say in lessons.toml what {', '.join(sorted(unknown))} needs.")
 
     def run_lessons() -> int:
-        lessons.lay_out_data()
+        kernels.lay_out_data()
         modules.write()
         return run(jobs(names, *how), report.text, benchmark_results.FOLDER, quick)
 

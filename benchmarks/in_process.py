@@ -25,6 +25,7 @@ import psutil
 from benchmarks import contract
 from benchmarks.contract import Refused
 from offline import lay_out
+from offline.problem import Problem
 from tools.lesson import lessons, machine, modules
 
 BATCH = 128
@@ -45,15 +46,13 @@ RESIDENT = "feed_the_device"  # and that with the epoch of data on the device
 
 
 def imported(page: str) -> types.ModuleType:
-    """The module of a page, made now. Raises lessons.Problem where it does not import."""
+    """The module of a page, made now. Raises Problem where it does not import."""
     if str(modules.FOLDER) not in sys.path:
         sys.path.insert(0, str(modules.FOLDER))
     try:
         return importlib.import_module(modules.module_name(page))
     except Exception as error:
-        raise lessons.Problem(
-            f"{page} does not import: {type(error).__name__}: {error}."
-        ) from error
+        raise Problem(f"{page} does not import: {type(error).__name__}: {error}.") from error
 
 
 def rate(stream: Iterator, seconds: float) -> float:
@@ -75,7 +74,7 @@ class Lesson:
     """
 
     def __init__(self, name: str):
-        """Raises lessons.Problem where a module does not import."""
+        """Raises Problem where a module does not import."""
         self.name = name
         defined = {}
         self.tags = set()

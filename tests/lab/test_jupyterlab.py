@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 from tools.lesson import lessons
-from tools.run import execute
+from tools.run import execute, kernels
 
 TOKEN = secrets.token_hex()  # of this run only
 START_S, RUN_S = 120, 1800
@@ -40,7 +40,7 @@ def lab(data, tmp_path_factory):
     (folder / "benchmarks").symlink_to(lessons.ROOT / "benchmarks")  # a lesson draws its results
     for name in lessons.names():
         shutil.copy(lessons.notebook_path(name), folder / "notebooks")
-    environment = lessons.kernel_environment() | {
+    environment = kernels.kernel_environment() | {
         "JUPYTER_CONFIG_DIR": str(own / "config"),
         "JUPYTER_DATA_DIR": str(own / "data"),
         "JUPYTER_RUNTIME_DIR": str(own / "runtime"),

@@ -11,9 +11,10 @@ import sys
 with contextlib.suppress(ImportError):
     import triton  # noqa: F401  after TensorFlow it would end the process, over LLVM's options
 
-from tools.lesson import lessons, modules
+from tools.lesson import modules
+from tools.run import kernels
 
-os.environ |= lessons.kernel_environment() | {
+os.environ |= kernels.kernel_environment() | {
     "MPLBACKEND": "agg",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "JAX_NUM_CPU_DEVICES": "2",  # the page on DLPack copies from one to the other

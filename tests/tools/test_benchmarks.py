@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from benchmarks import bench, contract, in_process
+from offline.problem import Problem
 from tools.lesson import benchmark_results, lessons, machine, modules
 
 # A lesson in a process of its own -----------------------------------------------------------
@@ -59,7 +60,7 @@ def test_a_refusal_and_a_death_name_the_lesson_and_a_fault_of_the_benchmark_goes
             process.call("fill_the_disk")
         assert full.value.__notes__ == ["This is of trouble."]
         for method in ("die", "refuse"):  # nothing can be asked of it any more
-            with pytest.raises(lessons.Problem, match=r"^trouble: its process ended with 3\.$"):
+            with pytest.raises(Problem, match=r"^trouble: its process ended with 3\.$"):
                 process.call(method)
 
 
@@ -67,7 +68,7 @@ def test_a_module_that_fails_names_the_page(monkeypatch, tmp_path):
     (tmp_path / "feed_tiny.py").write_text("1 / 0")
     monkeypatch.setattr(modules, "FOLDER", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(lessons.Problem, match=r"^tiny does not import: ZeroDivisionError: "):
+    with pytest.raises(Problem, match=r"^tiny does not import: ZeroDivisionError: "):
         in_process.imported("tiny")
 
 

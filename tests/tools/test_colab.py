@@ -14,8 +14,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from offline.problem import Problem
 from tools.lesson import lessons
-from tools.run import colab
+from tools.run import colab, kernels
 
 FREEZE = """\
 # generated
@@ -76,7 +77,7 @@ def test_another_python_than_that_of_colab_is_one_sentence(tmp_path, monkeypatch
     monkeypatch.setattr(colab, "UV", ("no-such-program",))
     colab.PINS.write_text(colab.HEADER.format(python="3.9", date="x", commit="x"))
     said = r"Colab runs Python 3\.9, and this is 3\.\d+: start tox with that one"
-    with pytest.raises(lessons.Problem, match=said):
+    with pytest.raises(Problem, match=said):
         colab.environment()
 
 
@@ -84,7 +85,7 @@ def test_each_known_failure_names_one_cell(monkeypatch):
     for name in {name for of_lessons in colab.KNOWN.values() for name in of_lessons}:
         assert colab.known(name)
     monkeypatch.setattr(colab, "KNOWN", {"nobody can": {"grain": ["import jax", "of no cell"]}})
-    with pytest.raises(lessons.Problem, match=r"“import jax”, which \d+ cells have: give it words"):
+    with pytest.raises(Problem, match=r"“import jax”, which \d+ cells have: give it words"):
         colab.known("grain")
 
 
@@ -110,7 +111,7 @@ def run(repository, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(colab, "WORK", tmp_path / "work")
     monkeypatch.setattr(colab, "RECORD", repository / "tests.json")
     monkeypatch.setattr(colab, "environment", lambda: base)
-    monkeypatch.setattr(lessons, "lay_out_data", lambda: None)
+    monkeypatch.setattr(kernels, "lay_out_data", lambda: None)
     (lessons.NOTEBOOKS / "data/MNIST").mkdir(parents=True)
 
     def tiny(stored, known=None):

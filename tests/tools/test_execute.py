@@ -11,7 +11,7 @@ from tiny_lesson import code, outputs, run_execute, write_tiny
 
 from tools.check import check, fix
 from tools.lesson import lessons
-from tools.run import execute
+from tools.run import execute, kernels
 
 
 def test_execute_stores_outputs_and_passes_them_to_nbval(workshop, python):
@@ -28,7 +28,7 @@ def test_execute_stores_outputs_and_passes_them_to_nbval(workshop, python):
 @pytest.fixture
 def execute_tiny(workshop, monkeypatch):
     """Execute the lesson as `execute` does, where JAX sees no GPU."""
-    monkeypatch.setattr(lessons, "has_gpu", lambda: False)
+    monkeypatch.setattr(kernels, "has_gpu", lambda: False)
     return functools.partial(execute.execute, "tiny", refresh=False)
 
 

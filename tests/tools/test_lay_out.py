@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from offline import lay_out
+from offline.problem import Problem
 from tools.lesson import lessons
+from tools.run import kernels
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -50,7 +52,7 @@ print(digest(*tfds.as_numpy(
 
 def test_every_library_reads_these_images_by_its_own_call(data, python):
     expected = digest(*lay_out.read_split("test"))
-    environment = lessons.kernel_environment() | {"MPLBACKEND": "agg"}
+    environment = kernels.kernel_environment() | {"MPLBACKEND": "agg"}
     done = python("-c", LIBRARIES, cwd=data.parent, env=environment)
     assert done.stdout.split() == [expected] * 4, done.stderr
     assert not lay_out.find_missing(list(lay_out.LAYOUTS), data), "a library changed its layout"
@@ -100,7 +102,7 @@ def test_killed_while_it_writes_then_two_at_once_end_whole(data, tmp_path, in_te
 
 def test_a_run_that_hangs_is_not_waited_for_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(lay_out, "WAIT_S", 0.2)
-    sentence = pytest.raises(lessons.Problem, match=r"for 0\.2 s: wait for it or end it")
+    sentence = pytest.raises(Problem, match=r"for 0\.2 s: wait for it or end it")
     with filelock.FileLock(tmp_path / ".lay_out.lock"), sentence:
         lay_out.lay_out(["torchvision"], tmp_path)
 
@@ -111,7 +113,7 @@ def test_an_interrupted_download_is_named_and_left_alone(tmp_path, name):
     theirs.parent.mkdir(parents=True)
     theirs.write_bytes(b"half of it")
     said = f"{theirs.parent} is damaged, or holds a download that was interrupted: move it away"
-    with pytest.raises(lessons.Problem, match=re.escape(said)):
+    with pytest.raises(Problem, match=re.escape(said)):
         lay_out.lay_out([name], tmp_path)
     assert list(tree(tmp_path)) == [str(theirs.relative_to(tmp_path))]
 
@@ -125,11 +127,11 @@ def test_an_embedded_file_that_is_missing_or_damaged(tmp_path, monkeypatch, name
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(lessons.Problem, match=rf"is damaged.*{restore}"):
+    with pytest.raises(Problem, match=rf"is damaged.*{restore}"):
         lay_out.verified(file)
     for missing in (file, file.with_name("SHA256SUMS")):
         missing.unlink()
-        with pytest.raises(lessons.Problem, match=rf"{missing.name} is missing{restore}"):
+        with pytest.raises(Problem, match=rf"{missing.name} is missing{restore}"):
             lay_out.verified(file)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.lesson import files, lessons, machine
+from offline.problem import Problem
+from tools.lesson import files, machine
 
 
 def test_two_that_store_at_once_lose_nothing(tmp_path):
@@ -54,11 +55,11 @@ def test_damaged_results_are_named(tmp_path):
     path = tmp_path / "cpu.json"
     assert machine.read(path) == {}
     path.write_text("{")
-    with pytest.raises(lessons.Problem, match=r"cpu\.json is not JSON: restore it"):
+    with pytest.raises(Problem, match=r"cpu\.json is not JSON: restore it"):
         machine.read(path)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "results").touch()  # a file, where the folder should be
-    with pytest.raises(lessons.Problem, match=r"cpu\.json cannot be written: File exists\.$"):
+    with pytest.raises(Problem, match=r"cpu\.json cannot be written: File exists\.$"):
         machine.update(tmp_path / "results" / "cpu.json", dict)

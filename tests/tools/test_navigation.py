@@ -3,6 +3,7 @@
 import nbformat
 import pytest
 
+from offline.problem import Problem
 from tools.lesson import facts, lessons
 from tools.site import as_text, navigation, site_pages
 
@@ -16,10 +17,10 @@ def test_the_catalogue_has_each_lesson_once_and_says_all_of_it():
 def test_an_entry_that_lacks_something_is_one_sentence(repository):
     file = repository / "lessons.toml"
     file.write_text(file.read_text().replace('question = "In which', 'asks = "In which'))
-    with pytest.raises(lessons.Problem, match=r"lessons\.toml says no `question` of grain: "):
+    with pytest.raises(Problem, match=r"lessons\.toml says no `question` of grain: "):
         lessons.listed()
     file.write_text("[[lesson")
-    with pytest.raises(lessons.Problem, match=r"lessons\.toml is not TOML: "):
+    with pytest.raises(Problem, match=r"lessons\.toml is not TOML: "):
         lessons.listed()
 
 

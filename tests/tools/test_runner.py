@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from processes import running
 
-from tools.lesson import lessons
+from offline.problem import Problem
 from tools.run import runner
 
 
@@ -144,8 +144,8 @@ def test_a_kernel_that_dies_while_it_starts_is_started_once_more(started, tmp_pa
 
 def test_a_kernel_that_cannot_start_is_one_sentence(started):
     before = psutil.Process().children()
-    with pytest.raises(lessons.Problem, match="did not start: No such kernel named no_such"):
+    with pytest.raises(Problem, match="did not start: No such kernel named no_such"):
         started("1", name="no_such")
-    with pytest.raises(lessons.Problem, match="did not start: Kernel died before replying"):
+    with pytest.raises(Problem, match="did not start: Kernel died before replying"):
         started("1", arguments=("--no-such-option=1", "--IPKernelApp.ip=no-such-host"))
     assert psutil.Process().children() == before

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from sphinx.errors import ConfigError
 
+from offline.problem import Problem
 from tools.lesson import lessons
 from tools.run import record
 from tools.site import search, site_pages
@@ -296,7 +297,7 @@ def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
     script = "".join(search.SEARCH)
     assert search.find_places(script) == "".join(search.SEARCH.values())
     for changed in ("", script * 2):
-        with pytest.raises(lessons.Problem, match="search has changed"):
+        with pytest.raises(Problem, match="search has changed"):
             search.find_places(changed)
 
 

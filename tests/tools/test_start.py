@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from offline.problem import Problem
 from tools.lesson import install, lessons
+from tools.run import kernels
 
 ROOT = lessons.ROOT
 SEGFAULT = "import os, signal\nif {unless}:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
@@ -79,19 +81,19 @@ def test_the_tested_pythons_are_those_of_the_workflow_and_the_jobs_are_there(tox
 @pytest.fixture
 def jax_that(tmp_path, monkeypatch):
     """A JAX whose import does this, for the processes that are started."""
-    lessons.has_gpu.cache_clear()
+    kernels.has_gpu.cache_clear()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("JAX_PLATFORMS", "")  # so that it is restored, whoever sets it
     monkeypatch.delenv("JAX_PLATFORMS")
     yield (tmp_path / "jax.py").write_text
-    lessons.has_gpu.cache_clear()
+    kernels.has_gpu.cache_clear()
 
 
 def test_a_plugin_that_ends_the_process_leaves_the_cpu(jax_that, capsys):
     jax_that(SEGFAULT.format(unless="os.environ.get('JAX_PLATFORMS') != 'cpu'") + BACKEND)
-    assert lessons.default_backend() == ("", "the process ends with SIGSEGV")
-    assert not lessons.has_gpu()
-    assert os.environ["JAX_PLATFORMS"] == "cpu" == lessons.kernel_environment()["JAX_PLATFORMS"]
+    assert kernels.default_backend() == ("", "the process ends with SIGSEGV")
+    assert not kernels.has_gpu()
+    assert os.environ["JAX_PLATFORMS"] == "cpu" == kernels.kernel_environment()["JAX_PLATFORMS"]
     said = capsys.readouterr().err
     assert "JAX does not start on a GPU here (the process ends with SIGSEGV)" in said
     assert "JAX_PLATFORMS=cpu" in said and "nvidia-smi" in said
@@ -106,8 +108,8 @@ def test_a_plugin_that_ends_the_process_leaves_the_cpu(jax_that, capsys):
 )
 def test_a_jax_that_does_not_work_is_not_taken_for_no_gpu(jax_that, source, said):
     jax_that(source)
-    with pytest.raises(lessons.Problem, match=f"JAX does not work here {said}"):
-        lessons.has_gpu()
+    with pytest.raises(Problem, match=f"JAX does not work here {said}"):
+        kernels.has_gpu()
     assert "JAX_PLATFORMS" not in os.environ
 
 
@@ -116,8 +118,8 @@ def test_a_jax_that_does_not_work_is_not_taken_for_no_gpu(jax_that, source, said
     reason="asks for requirements-gpu.txt on a machine without a GPU: `tox run -e gpu`",
 )
 def test_the_real_plugin_without_a_driver_leaves_the_cpu():
-    assert lessons.default_backend("cuda")[0] == ""
-    assert not lessons.has_gpu() and os.environ["JAX_PLATFORMS"] == "cpu"
+    assert kernels.default_backend("cuda")[0] == ""
+    assert not kernels.has_gpu() and os.environ["JAX_PLATFORMS"] == "cpu"
     import jax
 
     assert jax.default_backend() == "cpu"
@@ -126,13 +128,13 @@ def test_the_real_plugin_without_a_driver_leaves_the_cpu():
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
 def test_the_backend_is_the_one_that_jax_takes(jax_that, backend):
     jax_that(BACKEND.replace("cpu", backend))
-    assert lessons.has_gpu() == (backend == "gpu")
+    assert kernels.has_gpu() == (backend == "gpu")
 
 
 def test_a_read_only_clone_is_one_sentence(monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(lessons.Problem, match=r"cannot be written to, .* in a clone of your own"):
-        lessons.lay_out_data()
+    with pytest.raises(Problem, match=r"cannot be written to, .* in a clone of your own"):
+        kernels.lay_out_data()
 
 
 # The line that installs what a lesson needs --------------------------------------------------
@@ -155,5 +157,5 @@ def test_the_line_has_what_is_imported_and_not_brought_along(repository):
 
 def test_a_module_that_no_package_of_the_lock_has_is_one_sentence(repository):
     write_imports("import unheard_of")
-    with pytest.raises(lessons.Problem, match="imports unheard-of, which constraints"):
+    with pytest.raises(Problem, match="imports unheard-of, which constraints"):
         install.line("tiny")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nbformat import NotebookNode
 
-from offline.problem import told
+from offline.problem import Problem, told
 from tools.check import fix
 from tools.lesson import cuda_wheels, facts, glossary, lessons, owners
 
@@ -234,7 +234,7 @@ def faults_of(look: Callable[[], Iterable[str]]) -> list[str]:
     """What `look` finds; what keeps it from looking is a fault as well, and hides no other."""
     try:
         return [*look()]
-    except lessons.Problem as problem:
+    except Problem as problem:
         return [str(problem)]
 
 

@@ -6,7 +6,7 @@ tox run -e new -- NAME
 import argparse
 from pathlib import Path
 
-from offline.problem import told
+from offline.problem import Problem, told
 from tools.check import fix
 from tools.lesson import lessons
 
@@ -19,15 +19,13 @@ TEMPLATES = {
 def new(name: str) -> list[str]:
     """Write md/NAME.md and md/NAME_in_depth.md. Returns their names.
 
-    Raises lessons.Problem for a bad name or one that is taken.
+    Raises Problem for a bad name or one that is taken.
     """
     if not (name.isidentifier() and name.islower() and name.isascii()):
-        raise lessons.Problem(
-            f"{name!r} cannot name a lesson: use a-z, 0-9 and _, as in my_loader."
-        )
+        raise Problem(f"{name!r} cannot name a lesson: use a-z, 0-9 and _, as in my_loader.")
     made = [form.format(name=name) for form in TEMPLATES]
     for taken in set(made).intersection(lessons.names()):
-        raise lessons.Problem(f"the lesson {taken} exists already: choose another name.")
+        raise Problem(f"the lesson {taken} exists already: choose another name.")
     for page, template in zip(made, TEMPLATES.values(), strict=True):
         text = template.read_text().replace("LESSON", name.replace("_", " "))
         text = fix.with_copied_cells(page, text.replace("NAME", name))

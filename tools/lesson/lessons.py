@@ -4,14 +4,9 @@ import ast
 import copy
 import functools
 import hashlib
-import importlib.util
 import json
-import os
 import re
-import signal
-import subprocess
 import symtable
-import sys
 import tomllib
 from pathlib import Path
 
@@ -20,7 +15,7 @@ import nbformat
 from jupytext.combine import combine_inputs_with_outputs
 from nbformat import NotebookNode
 
-from offline.problem import INSTALL, Problem
+from offline.problem import Problem
 from tools.lesson import files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -267,20 +262,6 @@ def subject_cells(name: str, *of: str) -> list[NotebookNode]:
     return [cell for cell in cells if not of or set(of) & set(tags(cell))]
 
 
-def ask_for_packages(name: str) -> None:
-    """Raises Problem when a notebook imports what is neither installed nor written by itself."""
-    cells = code_cells(read_notebook(name))
-    code = "\n".join(cell.source for cell in cells if GPU_TAG not in tags(cell))
-    imported = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
-    written = set(re.findall(r"^%%writefile (\w+)\.py$", code, re.MULTILINE))
-    missing = [m for m in sorted(imported - written) if not importlib.util.find_spec(m)]
-    if missing:
-        raise Problem(
-            f"{notebook_path(name).relative_to(ROOT)} imports {' and '.join(missing)}, not "
-            f"installed here: {INSTALL}."
-        )
-
-
 def twin_part(cell: NotebookNode) -> tuple:
     """What a cell's two twins have in common."""
     return cell.cell_type, cell.source, cell.metadata.get("tags"), cell.metadata.get("mystnb")
@@ -340,75 +321,3 @@ def masks() -> list[tuple[str, str]]:
     """The pairs of a pattern and its replacement in nbval_sanitize.cfg, as nbval reads them."""
     rules = SANITIZER.read_text()
     return re.findall(r"^regex: (.*)$\n^replace: (.*)$", rules, re.MULTILINE)
-
-
-def kernel_environment() -> dict[str, str]:
-    """What `execute` and nbval give to a kernel: the same, so that outputs agree."""
-    environment = dict(os.environ)
-    # ipykernel turns off its capture of child processes' output when it sees pytest.
-    environment.pop("PYTEST_CURRENT_TEST", None)
-    if not os.access(os.path.expanduser("~"), os.W_OK):
-        environment["HOME"] = str(NOTEBOOKS / "data")  # or libraries warn that they have none
-    return environment | {
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "HF_HUB_OFFLINE": "1",  # take the dataset that offline/ laid out
-        "DATASETS_VERBOSITY": "error",  # or it logs a path and a date to stderr
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }
-
-
-@functools.cache
-def has_gpu() -> bool:
-    """Whether JAX sees a GPU: asked in another process, which gives its memory back.
-
-    Where JAX's plugin for CUDA ends a process because there is no driver, this process and all
-    that it starts run on the CPU from here on. Raises Problem where JAX does not work at all.
-    """
-    if not importlib.util.find_spec("jax"):  # ask_for_packages says what is missing
-        return False
-    backend, said = default_backend()
-    if not backend and "JAX_PLATFORMS" not in os.environ and default_backend("cpu")[0]:
-        os.environ["JAX_PLATFORMS"] = "cpu"
-        print(
-            f"JAX does not start on a GPU here ({said}), and on the CPU it does: everything runs "
-            "with JAX_PLATFORMS=cpu. `nvidia-smi` shows whether this machine has a driver.",
-            file=sys.stderr,
-        )
-        return False
-    if not backend:
-        raise Problem(
-            f'JAX does not work here ({said}): `python -c "import jax; jax.devices()"` shows all.'
-        )
-    return backend == "gpu"
-
-
-def default_backend(platforms: str = "") -> tuple[str, str]:
-    """The backend that JAX takes in a new process, or "" and how the process ended without one.
-
-    `platforms`: its JAX_PLATFORMS, if not that of this process.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", "import jax; print(jax.default_backend())"],
-        env=os.environ | ({"JAX_PLATFORMS": platforms} if platforms else {}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 0:
-        return done.stdout.split()[-1], ""
-    if done.returncode < 0:
-        return "", f"the process ends with {signal.Signals(-done.returncode).name}"
-    return "", (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-
-
-def lay_out_data() -> None:
-    """Put the data where the libraries that are installed here look for it. Raises Problem."""
-    if not os.access(NOTEBOOKS, os.W_OK):
-        raise Problem(
-            f"{NOTEBOOKS} cannot be written to, and lessons write files beside themselves: "
-            "run them in a clone of your own."
-        )
-    command = [sys.executable, str(ROOT / "offline" / "lay_out.py")]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise Problem(done.stderr.strip())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from offline.problem import told
+from offline.problem import Problem, told
 from tools.lesson import copies, files, install, lessons
 
 FOLDER = lessons.ROOT / "_build" / "lessons"
@@ -68,7 +68,7 @@ def refuse_two_of_a_name(page: str, statements: list[copies.Statement]) -> None:
             continue
         for name in statement.binds:
             if bound.setdefault(name, statement.code) != statement.code:
-                raise lessons.Problem(
+                raise Problem(
                     f"md/{page}.md defines {name} twice, differently, in code that readers copy."
                 )
 
@@ -115,7 +115,7 @@ def formatted(code: str) -> str:
             check=False,
         )
         if done.returncode:
-            raise lessons.Problem(f"a module is no Python: {done.stderr.strip()}")
+            raise Problem(f"a module is no Python: {done.stderr.strip()}")
         code = done.stdout
     return code
 

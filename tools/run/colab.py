@@ -28,9 +28,9 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from offline import lay_out
-from offline.problem import told
+from offline.problem import Problem, told
 from tools.lesson import lessons, machine
-from tools.run import nbval_cells, record
+from tools.run import kernels, nbval_cells, record
 
 PUBLISHED = "https://github.com/googlecolab/backend-info"
 PINS = lessons.ROOT / "colab.txt"
@@ -92,11 +92,11 @@ HEADER = """\
 
 
 def run(*command: str | Path, stdin: str | None = None) -> str:
-    """What the command prints. Raises lessons.Problem with what it says when it fails."""
+    """What the command prints. Raises Problem with what it says when it fails."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode:
         line, said = " ".join(map(str, command)), " ".join(done.stderr.split())
-        raise lessons.Problem(f"`{line[:100]}` failed: {said[:500]}")
+        raise Problem(f"`{line[:100]}` failed: {said[:500]}")
     return done.stdout
 
 
@@ -119,7 +119,7 @@ def renew() -> None:
         system = Path(clone, "os-info.txt").read_text()
         python = re.search(r"^Python (3\.\d+)", system, re.MULTILINE)
         if not python or not published:
-            raise lessons.Problem(f"{PUBLISHED} names no versions: has its format changed?")
+            raise Problem(f"{PUBLISHED} names no versions: has its format changed?")
         names = [name for name in sorted(published) if not LEFT_OUT.match(name)]
         pins = {name: f"{name}=={published[name]}\n" for name in names}
         constraints = Path(clone, "constraints.txt")
@@ -143,11 +143,11 @@ def header() -> dict[str, str]:
 def environment() -> Path:
     """The environment of colab.txt, of which each lesson gets a copy.
 
-    Raises lessons.Problem where this is not Colab's Python: uv must not look for one.
+    Raises Problem where this is not Colab's Python: uv must not look for one.
     """
     python, this = header()["python"], "{}.{}".format(*sys.version_info)
     if python != this:
-        raise lessons.Problem(
+        raise Problem(
             f"Colab runs Python {python}, and this is {this}: start tox with that one, as in "
             f"`python{python} -m tox run -e colab`."
         )
@@ -163,7 +163,7 @@ def environment() -> Path:
 def known(name: str) -> dict[int, tuple[str, str]]:
     """The cells of a lesson that cannot hold: by number the words of each, and why.
 
-    Raises lessons.Problem where words of KNOWN do not name one cell.
+    Raises Problem where words of KNOWN do not name one cell.
     """
     cells = lessons.code_cells(lessons.read_notebook(name))
     found = {}
@@ -171,7 +171,7 @@ def known(name: str) -> dict[int, tuple[str, str]]:
         for words in of_lessons.get(name, []):
             numbers = [number for number, cell in enumerate(cells) if words in cell.source]
             if len(numbers) != 1:
-                raise lessons.Problem(
+                raise Problem(
                     f"KNOWN in tools/run/colab.py names a cell of {name} by the words “{words}”, "
                     f"which {len(numbers)} cells have: give it words that one has."
                 )
@@ -260,7 +260,7 @@ def store(recorded: dict[str, dict]) -> None:
 
 
 def check(names: list[str], recording: bool) -> int:
-    """Run the lessons. Returns the exit status of pytest. Raises lessons.Problem."""
+    """Run the lessons. Returns the exit status of pytest. Raises Problem."""
     names = names or lessons.in_order()
     for name in names:
         lessons.read_md(name)  # a Problem where there is none
@@ -271,7 +271,7 @@ def check(names: list[str], recording: bool) -> int:
     options = ["--noconftest", "--nbval", f"--nbval-sanitize-with={lessons.SANITIZER}"]
     notebooks = [str(lessons.notebook_path(name)) for name in names]
     environment()
-    lessons.lay_out_data()
+    kernels.lay_out_data()
     status = pytest.main([*options, *notebooks], plugins=[nbval_cells, plugin])
     if recording:
         figures = {name: plugin.recorded(name) for name in names}

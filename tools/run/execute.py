@@ -17,19 +17,19 @@ from copy import deepcopy
 
 from nbformat import NotebookNode
 
-from offline.problem import told
+from offline.problem import Problem, told
 from tools.lesson import lessons
-from tools.run import runner
+from tools.run import kernels, runner
 
 CELL_TIMEOUT = 600  # seconds, as for nbval in tox.ini
 
 
 def skipped(cell: NotebookNode) -> bool:
-    return lessons.GPU_TAG in lessons.tags(cell) and not lessons.has_gpu()
+    return lessons.GPU_TAG in lessons.tags(cell) and not kernels.has_gpu()
 
 
 def run(notebook: NotebookNode, name: str) -> None:
-    """Run the notebook in a new kernel, in notebooks/. Raises lessons.Problem when a cell fails."""
+    """Run the notebook in a new kernel, in notebooks/. Raises Problem when a cell fails."""
     cells = lessons.code_cells(notebook)
     with runner.Kernel(notebook, lessons.NOTEBOOKS, CELL_TIMEOUT) as kernel:
         for number, cell in enumerate(cells):
@@ -38,7 +38,7 @@ def run(notebook: NotebookNode, name: str) -> None:
             try:
                 seconds = kernel.run(cell)
             except runner.Failed as error:
-                raise lessons.Problem(
+                raise Problem(
                     f"{name}, cell {number}: {error}. Nothing was stored.\n\n"
                     f"{cell.source}\n\n{runner.plain(error.traceback)}"
                 ) from error
@@ -48,13 +48,13 @@ def run(notebook: NotebookNode, name: str) -> None:
 
 
 def refuse_traces(notebook: NotebookNode, name: str) -> None:
-    """Raises lessons.Problem where an output says on which machine, or in which folder, it ran."""
+    """Raises Problem where an output says on which machine, or in which folder, it ran."""
     traces = {str(lessons.ROOT), os.path.expanduser("~"), platform.node()}
     found = re.compile("|".join(rf"(?<!\w){re.escape(trace)}(?!\w)" for trace in traces if trace))
     for number, cell in enumerate(lessons.code_cells(notebook)):
         for output in [] if skipped(cell) else cell.outputs:
             if trace := next(filter(None, map(found.search, lessons.texts(output))), None):
-                raise lessons.Problem(
+                raise Problem(
                     f"{name}, cell {number}: its output names {trace[0]}, which is of this "
                     "machine: print something else. Nothing was stored."
                 )
@@ -99,7 +99,7 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = arguments.names or lessons.names()
     with told("execute", interrupted="the stored notebooks are as they were"):
-        lessons.lay_out_data()
+        kernels.lay_out_data()
         for name in chosen:
             execute(name, arguments.refresh)
     notebooks = [str(lessons.notebook_path(name)) for name in chosen]

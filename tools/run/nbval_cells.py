@@ -13,6 +13,7 @@ from nbval import plugin
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME
 
 from offline import lay_out
+from offline.problem import Problem
 from tools.lesson import lessons
 from tools.run import runner
 
@@ -72,7 +73,7 @@ class Notebook(plugin.IPyNbFile):
         )
         try:
             self.kernel.__enter__()
-        except lessons.Problem as problem:
+        except Problem as problem:
             pytest.fail(f"{self.nodeid}: {problem}", pytrace=False)
 
     def teardown(self):

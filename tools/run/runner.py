@@ -18,7 +18,8 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
-from tools.lesson import lessons
+from offline.problem import Problem
+from tools.run import kernels
 
 GRACE_S = 5  # what an interrupted cell has to end, and to say where it stood
 REASONS = {
@@ -64,7 +65,7 @@ class Kernel:
     loop: asyncio.Runner | None = None
 
     def __enter__(self) -> "Kernel":
-        """Start the kernel. Raises lessons.Problem when it cannot start.
+        """Start the kernel. Raises Problem when it cannot start.
 
         A port that was free may be taken when the kernel binds it, and then the kernel dies
         (jupyter/jupyter_client#154): the second one gets other ports.
@@ -74,7 +75,7 @@ class Kernel:
                 self._start()
             except (RuntimeError, NoSuchKernel) as error:  # it died, or did not answer in time
                 if last:
-                    raise lessons.Problem(f"the kernel did not start: {error}.") from error
+                    raise Problem(f"the kernel did not start: {error}.") from error
             else:
                 return self
 
@@ -109,7 +110,7 @@ class Kernel:
     async def _connect(self) -> None:
         await self.manager.start_kernel(
             cwd=str(self.folder),
-            env=lessons.kernel_environment() | self.environment,
+            env=kernels.kernel_environment() | self.environment,
             # Our own sentences say what failed; and pictures are sharp on any screen.
             extra_arguments=[
                 "--IPKernelApp.log_level=CRITICAL",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from offline.problem import told
 from tools.lesson import lessons
-from tools.run import execute, runner
+from tools.run import execute, kernels, runner
 
 IN_A_ROW = ("at its first run, below cells that ran twice", "when it is run again")
 ANOTHER_DAY = ("when the notebook is run again in the same folder",)
@@ -46,7 +46,7 @@ def main() -> None:
     arguments = parser.parse_args()
     failed = False
     with told("twice"):
-        lessons.lay_out_data()
+        kernels.lay_out_data()
         for name in arguments.names or lessons.in_order():
             print(name, flush=True)
             for sentence in faults(name, arguments.limit):

@@ -7,6 +7,7 @@ import json
 import tomllib
 from pathlib import Path
 
+from offline.problem import Problem
 from tools.lesson import lessons
 
 SEARCH = {
@@ -166,7 +167,7 @@ def users_words(site: Path) -> str:
     places = [(words, *place.split("#")) for place, words in found.items()]
     for _, page, anchor in places:
         if f'<section id="{anchor}"' not in (site / f"{page}.html").read_text():
-            raise lessons.Problem(f"pages/search.toml names {page}#{anchor}, which is not there.")
+            raise Problem(f"pages/search.toml names {page}#{anchor}, which is not there.")
     return f"const MOST = {MOST}, WORDS = {json.dumps(places)};"
 
 
@@ -179,6 +180,6 @@ def find_places(script: str) -> str:
     """
     for old, new in SEARCH.items():
         if script.count(old) != 1:
-            raise lessons.Problem(f"Sphinx's search has changed: no single {old!r} in it.")
+            raise Problem(f"Sphinx's search has changed: no single {old!r} in it.")
         script = script.replace(old, new)
     return script
