@@ -39,8 +39,8 @@ FILLER = re.compile(
 NOT_PROSE = re.compile(r"^(`{3,}).*?^\1`*$|^[|#][^\n]*$|<[^>]+>", re.MULTILINE | re.DOTALL)
 
 
-def check_lesson(name: str) -> Iterator[str]:
-    """Yield one sentence for each fault of the lesson."""
+def check_lesson(name: str, shared: dict[str, tuple[str, str]] | None = None) -> Iterator[str]:
+    """Yield one sentence for each fault of a lesson. `shared`: owners.shared_cells(), if known."""
     md, notebook = lessons.md_path(name), lessons.notebook_path(name)
     run = f"run `tox run -e execute -- {name}`"
     carry_it = f"run `tox run -e check -- --fix` if you edited prose only, else `{run[5:]}"
@@ -48,7 +48,7 @@ def check_lesson(name: str) -> Iterator[str]:
         yield f"notebooks/{name}.ipynb has no md/{name}.md: restore it, or delete the notebook."
         return
     source = lessons.read_md(name)
-    yield from check_source(name, source)
+    yield from check_source(name, source, shared)
     yield from check_stated(name)
     if not notebook.is_file():
         yield f"md/{name}.md has no notebook: {run}."
@@ -63,8 +63,11 @@ def check_lesson(name: str) -> Iterator[str]:
         yield f"notebooks/{name}.ipynb holds metadata of the machine that ran it: {run}."
 
 
-def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
-    owned = owners.owned_cells(name)
+def check_source(
+    name: str, notebook: NotebookNode, shared: dict[str, tuple[str, str]] | None = None
+) -> Iterator[str]:
+    if shared is None:
+        shared = owners.shared_cells()
     headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     if len(re.findall(r"^# ", headings, re.MULTILINE)) != 1:
         yield f"md/{name}.md needs exactly one title (`# …`)."
@@ -83,7 +86,9 @@ def check_source(name: str, notebook: NotebookNode) -> Iterator[str]:
         yield f"md/{name}.md does not say that `%%writefile` {REPLACES}: say it above the first."
     for number, cell in enumerate(lessons.code_cells(notebook)):
         place = f"md/{name}.md, code cell {number}"
-        yield from (f"{place} {fault}." for fault in check_cell(cell, owned))
+        yield from (
+            f"{place} {fault}." for fault in check_cell(cell, owners.owner(name, cell, shared))
+        )
         if facts.holds_results(cell) and cell.source != facts.results_of(cell):
             yield f"{place} is not what benchmarks/results hold: {FIX}."
     for number, name_used in names_of_proofs(lessons.code_cells(notebook)):
@@ -129,16 +134,14 @@ def check_prose(markdown: str) -> Iterator[str]:
                 yield f"has a sentence of {len(words)} words (“{start} …”): make two of it"
 
 
-def check_cell(
-    cell: NotebookNode, owned: Callable[[NotebookNode], tuple[str, str] | None]
-) -> Iterator[str]:
-    """Yield the faults of a code cell. `owned`: see owners.owned_cells."""
+def check_cell(cell: NotebookNode, owner: tuple[str, str] | None) -> Iterator[str]:
+    """Yield the faults of a code cell. `owner`: of a copy, the lesson it is of and its source."""
     if asserts(cell):
         yield "asserts, and readers copy it: move it to a proof below"
     for line in cell.source.splitlines():
         if len(line) > WIDEST_LINE:
             yield f"has a line of {len(line)} columns: {WIDEST_LINE} at most: {line.strip()}"
-    yield from check_tags(cell, owned(cell))
+    yield from check_tags(cell, owner)
     if "nbval-ignore-output" in lessons.tags(cell) and not (
         "assert" in cell.source and "# Output ignored:" in cell.source
     ):
@@ -246,7 +249,8 @@ def main() -> None:
     with told("check"):
         for said in fix.fix_all(names) if arguments.fix else ():
             print(said)
-    looks = [functools.partial(check_lesson, name) for name in names]
+        shared = owners.shared_cells()
+    looks = [functools.partial(check_lesson, name, shared) for name in names]
     looks += [check_pages, functools.partial(check_lists, names), check_address, cuda_wheels.faults]
     faults = [*itertools.chain.from_iterable(map(faults_of, looks))]
     for fault in faults:

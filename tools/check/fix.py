@@ -45,8 +45,8 @@ def fix(name: str) -> bool:
 
 def with_copied_cells(name: str, md: str) -> str:
     """The text of the lesson NAME in which each copied cell has the source of its owner."""
-    owned = owners.owned_cells(name)
-    return with_cells(md, lambda cell: (owned(cell) or (name, ""))[1])
+    shared = owners.shared_cells()  # now: an owner may have been mended a moment ago
+    return with_cells(md, lambda cell: (owners.owner(name, cell, shared) or (name, ""))[1])
 
 
 def with_results(md: str) -> str:

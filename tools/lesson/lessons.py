@@ -100,7 +100,8 @@ def catalogue() -> dict:
 def depth_of(name: str) -> str:
     """The name of the lesson's second notebook, to look things up in, or "" where it has none."""
     depth = name + DEPTH
-    return depth if not name.endswith(DEPTH) and depth in names() else ""
+    is_there = md_path(depth).is_file() or notebook_path(depth).is_file()
+    return depth if is_there and not name.endswith(DEPTH) else ""
 
 
 def in_order() -> list[str]:
@@ -109,12 +110,18 @@ def in_order() -> list[str]:
 
 
 def read_md(name: str) -> NotebookNode:
+    """The lesson as it stands in md/. Raises Problem."""
+    return copy.deepcopy(parsed_md(name))
+
+
+def parsed_md(name: str) -> NotebookNode:
+    """The same without a copy: not to be changed. Raises Problem."""
     path = md_path(name)
     if not path.is_file():
         known = ", ".join(names()) or "none yet"
         raise Problem(f"{path.relative_to(ROOT)} does not exist: the lessons are {known}.")
     try:
-        return copy.deepcopy(parsed(path.read_text()))
+        return parsed(path.read_text())
     except Exception as error:  # of jupytext, of PyYAML, of markdown-it
         raise Problem(f"{path.relative_to(ROOT)} is not MyST Markdown: {error}") from error
 
