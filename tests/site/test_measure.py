@@ -24,7 +24,7 @@ def measured(tab) -> dict[str, float | None]:
     found = {
         "answer": end_of(tab, ".cell.tag_short-answer .cell_input pre", of_a_line=True)
         or end_of(tab, "#the-short-answer tbody tr", of_a_line=True),
-        "trained": end_of(tab, ".cell:is(.tag_trained, .tag_gain) .cell_output"),
+        "trained": end_of(tab, ".cell:is(.tag_trained, .tag_gained-by-a-step) .cell_output"),
     }
     tab.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
     height = tab.locator("article.bd-article").evaluate("page => page.scrollHeight")

@@ -213,7 +213,7 @@ def check_lists(names: list[str]) -> Iterator[str]:
 
 
 def check_stated(name: str) -> Iterator[str]:
-    """Yield what the lesson says of itself, if something else follows from it."""
+    """Yield stated facts that differ from the computed ones."""
     md = lessons.md_path(name).read_text()
     for pattern, right in facts.stated(name, md):
         for _, said, _ in pattern.findall(md):
@@ -234,7 +234,7 @@ def check_address() -> Iterator[str]:
 
 
 def faults_of(look: Callable[[], Iterable[str]]) -> list[str]:
-    """What `look` finds; what keeps it from looking is a fault as well, and hides no other."""
+    """The faults that `look` finds. A Problem is one more, and hides no other."""
     try:
         return [*look()]
     except Problem as problem:

@@ -23,7 +23,7 @@ def pins(lock: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def faults(lock: str | None = None) -> Iterator[str]:
-    """A sentence for each library of which the two would not load the same."""
+    """Libraries that JAX and PyTorch would load in different versions, a sentence each."""
     lock = lock or read()
     brought = install.brought_along(lock)
     for library, found in pins(lock).items():

@@ -76,7 +76,7 @@ def in_colab(repository: str, name: str) -> str:
 
 
 def stated(name: str, md: str) -> Iterator[tuple[re.Pattern, str]]:
-    """How a lesson says how long it takes and what to install, and what is right."""
+    """The pattern of each stated fact, and its computed value."""
     yield STATED_MINUTES, str(minutes(lessons.parsed(md)))
     if INSTALL.search(md):
         yield INSTALL, install.line(name)

@@ -18,8 +18,7 @@ DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "tensorflow": "tensorflow-cpu",  # which leaves the GPU to JAX
 }
-# What these bring along depends on which of their extras is asked for, and the lock says of which
-# packages only: nothing is counted on.
+# Depends on extras, which the lock omits: assume none.
 BY_EXTRAS = {"etils"}
 IMPORTED = re.compile(r"^[ \t]*(?:import|from) (\w+)", re.MULTILINE)
 PIP = re.compile(r"^\s*%pip install -q (.+)$", re.MULTILINE)

@@ -33,7 +33,7 @@ TAGS = {
     "files-pipeline",
     "copy",
     "resident-epoch",
-    "gain",
+    "gained-by-a-step",
     "trained",
     RESULTS_TAG,
     "proof",
@@ -254,9 +254,9 @@ def names_used(table: symtable.SymbolTable) -> set[str]:
 
 
 def subject_pages(name: str) -> list[list[NotebookNode]]:
-    """The stored code cells of a lesson, and of its depth without what that has copied.
+    """Code cells of a lesson and its depth, as stored, without copies.
 
-    None of a notebook that is not executed yet, and none of a depth alone: its lesson has them.
+    None of a notebook that is not executed yet; none of a depth alone, which its lesson has.
     """
     pages = [] if name.endswith(DEPTH) else [page for page in (name, depth_of(name)) if page]
     found = [read_notebook(page) for page in pages if notebook_path(page).is_file()]
@@ -270,7 +270,7 @@ def subject_cells(name: str, *of: str) -> list[NotebookNode]:
 
 
 def twin_part(cell: NotebookNode) -> tuple:
-    """What a cell's two twins have in common."""
+    """What md and ipynb must share of a cell."""
     return cell.cell_type, cell.source, cell.metadata.get("tags"), cell.metadata.get("mystnb")
 
 

@@ -31,7 +31,7 @@ LIBRARIES = (
 
 
 def processor() -> str:
-    """The name of the processor, as the system tells it: of any Mac, Python says "arm"."""
+    """CPU name as the OS reports it: Python alone says "arm" of any Mac."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         if platform.system() == "Darwin":
             ask = ["sysctl", "-n", "machdep.cpu.brand_string"]

@@ -14,7 +14,7 @@ from tools.lesson import install, lessons, machine
 
 
 class Outcomes:
-    """What became of each cell: by lesson and number the report that tells."""
+    """The deciding report of each cell, by lesson and number."""
 
     def __init__(self):
         self.reports = defaultdict(dict)

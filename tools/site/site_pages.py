@@ -95,11 +95,10 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def mend(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Let a screen reader say the words of a fold. myst-nb covers them with a label for all.
+    """Drop myst-nb's generic aria-label, so that a screen reader says the words of a fold.
 
-    Describe the page by whole sentences, where the extension breaks off.
-
-    And let the mark of a message in the index hold it, which the search shows as what it found.
+    Describe the page in whole sentences, where the extension breaks off. Put an indexed message
+    inside its mark, which the search shows as what it found.
     """
     if doctree:
         said = html.escape(description(doctree))
