@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from built import FRONT, GRAIN, SEARCH, SITE, TORCH, WIDTHS, copied, is_on_screen, links, style
 
-from tools.lesson import copies, lessons
+from tools.lesson import copies, lessons, modules
 
 LOADERS, MEMORY = "notebooks/choose_a_loader.html", "notebooks/memory_that_grows.html"
 RESUME, PHOTOGRAPHS = "stop-it-and-go-on", "read-a-folder-of-photographs"
@@ -70,11 +70,38 @@ def test_copy_buttons_copy_the_code_alone_or_with_its_imports(open_page):
     notebook = lessons.read_notebook("pytorch_dataloader")
     [cell] = lessons.code_cells(notebook, "short-answer")
     assert copied(tab, tab.locator(".tag_short-answer .cell_input .highlight").first) == cell.source
-    tab.reload()
-    fold = tab.locator("details.with-imports").filter(has_text="def batches")
+    tab.get_by_role("button", name="Copy it with its imports").first.click()
+    tab.get_by_role("button", name="Copied").wait_for()
+    block = tab.evaluate("navigator.clipboard.readText()")
+    assert block.strip() in copies.blocks(notebook).values()
+
+
+def test_without_a_script_a_fold_has_the_code_with_its_imports(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(urljoin(address, TORCH))
+    fold = tab.locator("details.with-imports").first
     assert not fold.locator("pre").is_visible()
     fold.locator("summary").click()
-    assert copied(tab, fold) in copies.blocks(notebook).values()
+    assert fold.locator("pre").is_visible()
+    context.close()
+
+
+def test_the_code_of_a_page_is_a_python_file(open_page):
+    tab = open_page(TORCH)
+    with tab.expect_download() as waiting:
+        tab.get_by_role("link", name="Python file").click()
+    assert waiting.value.suggested_filename == "feed_pytorch_dataloader.py"
+    assert waiting.value.path().read_text() == modules.source("pytorch_dataloader")
+
+
+def test_each_page_with_code_to_copy_links_to_its_file_and_no_other_does():
+    linked = {
+        name
+        for name in lessons.names()
+        if f"{modules.module_name(name)}.py" in links(f"notebooks/{name}.html")
+    }
+    assert linked == {*modules.pages()}
 
 
 @pytest.mark.parametrize("name", lessons.names())

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tools.lesson import lessons
-from tools.site import front_page, site_pages
+from tools.site import front_page, records
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -118,6 +118,6 @@ def test_what_the_front_page_offers_to_copy_runs_as_it_is(python, tmp_path):
 
 def test_the_readme_says_of_gpus_what_the_records_say():
     readme = " ".join((lessons.ROOT / "README.md").read_text().split())
-    recorded = site_pages.gpus(site_pages.records())
+    recorded = records.gpus(records.by_page())
     assert ("never on a GPU" in readme) == (not recorded)
     assert "every output that you read" not in readme.lower()  # pictures are not compared

@@ -5,7 +5,7 @@ import pytest
 
 from offline.problem import Problem
 from tools.lesson import facts, lessons
-from tools.site import as_text, navigation, site_pages
+from tools.site import as_text, navigation, records, site_pages
 
 
 def test_the_catalogue_has_each_lesson_once_and_says_all_of_it():
@@ -67,9 +67,7 @@ def test_a_depth_stands_below_its_lesson_in_every_list(repository):
         dict.fromkeys(lessons.listed(), 5)
     )
     proofs = lessons.code_cells(lessons.read_notebook("grain_in_depth"), "proof")
-    assert f"[{len(proofs)} claims, proven in depth](grain_in_depth.ipynb)" in site_pages.line(
-        "grain"
-    )
+    assert f"[{len(proofs)} claims, proven in depth](grain_in_depth.ipynb)" in records.line("grain")
     assert "notebooks/grain_in_depth.md): the same, in depth" in as_text.index("")
 
 

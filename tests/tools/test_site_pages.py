@@ -11,7 +11,7 @@ from sphinx.errors import ConfigError
 from offline.problem import Problem
 from tools.lesson import lessons
 from tools.run import record
-from tools.site import search, site_pages
+from tools.site import records, search, site_pages
 
 code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
 
@@ -106,23 +106,23 @@ def recorded(repository):
 
 def test_a_lesson_says_with_what_it_passed_unless_it_changed_since(recorded):
     recorded("grain")
-    assert site_pages.line("grain").startswith(
+    assert records.line("grain").startswith(
         "{.checked}\n**Checked:** 5 cells gave the same output on 2026-11-22 with Python 3.13 and "
         "JAX 0.12.0 on a CPU. Cells that wait for a GPU: 1. [What is checked]"
     )
-    assert "**Not checked yet** since its last change." in site_pages.line("many_devices")
-    table, on_gpu = site_pages.checked()
+    assert "**Not checked yet** since its last change." in records.line("many_devices")
+    table, on_gpu = records.checked()
     row = "grain.ipynb) | 5, 1 skipped | <time>2026-11-22</time> | 3.13.0 | 0.12.0 | a CPU |"
     assert row in table and "No run on a GPU is recorded yet" in on_gpu
     assert table.count("| not yet since its last change |") == len(lessons.names()) - 1
 
     recorded("grain", digest="of another notebook")
-    assert "**Not checked yet** since its last change." in site_pages.line("grain")
+    assert "**Not checked yet** since its last change." in records.line("grain")
 
     recorded("grain", device="NVIDIA H200", cells=6, skipped=0)
-    assert "6 cells gave" in site_pages.line("grain")
-    assert "JAX 0.12.0 on NVIDIA H200. [What" in site_pages.line("grain")
-    [table] = site_pages.checked()
+    assert "6 cells gave" in records.line("grain")
+    assert "JAX 0.12.0 on NVIDIA H200. [What" in records.line("grain")
+    [table] = records.checked()
     assert "| 6 | <time>2026-11-22</time> | 3.13.0 | 0.12.0 | NVIDIA H200 |" in table
 
 
@@ -130,10 +130,10 @@ def test_the_front_page_says_how_much_passed_and_on_what(recorded):
     every = lessons.names()
     recorded(*every)
     said = "In their present form all pages passed, with Python 3.13, on CPUs only so far, never on"
-    assert said in site_pages.in_one_line()
+    assert said in records.in_one_line()
     recorded(*every[1:], device="An H200", python="3.11.9")
     said = f"In their present form {len(every) - 1} of the {len(every)} pages passed, with Python"
-    assert f"{said} 3.11, on An H200 and on CPUs." in site_pages.in_one_line()
+    assert f"{said} 3.11, on An H200 and on CPUs." in records.in_one_line()
 
 
 def test_the_site_says_what_holds_in_colab(monkeypatch, tmp_path):
@@ -143,20 +143,20 @@ def test_the_site_says_what_holds_in_colab(monkeypatch, tmp_path):
     }
     versions = {"python": "3.13", "jax": "0.7.2"}
     record = {"published": "2026-08-19", "versions": versions, "lessons": run}
-    monkeypatch.setattr(site_pages, "COLAB", tmp_path / "colab.json")
+    monkeypatch.setattr(records, "COLAB", tmp_path / "colab.json")
 
     def said():
-        site_pages.COLAB.write_text(json.dumps(record))
-        return site_pages.colab("notebooks")
+        records.COLAB.write_text(json.dumps(record))
+        return records.colab("notebooks")
 
     count = len(run)
-    assert said() and site_pages.in_colab().startswith("All lessons ran with")
+    assert said() and records.in_colab().startswith("All lessons ran with")
     assert said().endswith(f"without a GPU, {count} of {count} lessons hold whole.")
     assert "published on 2026-08-19 (Python 3.13, JAX 0.7.2)" in said()
     run["grain"]["differ"] = {"import grain": "ValueError"}
     del run["many_devices"]
     run["dlpack_zero_copy"]["digest"] = "of another notebook"
-    assert said() and site_pages.in_colab().startswith(f"{count - 2} of {count} lessons ran with")
+    assert said() and records.in_colab().startswith(f"{count - 2} of {count} lessons ran with")
     assert said().endswith(
         f"{count - 3} of {count - 2} lessons hold whole. "
         "What differs: 1 of 31 cells of [](notebooks/grain.ipynb). "
@@ -167,7 +167,7 @@ def test_the_site_says_what_holds_in_colab(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", lessons.names())
 def test_the_line_stands_below_the_box(name):
-    shown, line = lessons.read_notebook(name), site_pages.line(name)
+    shown, line = lessons.read_notebook(name), records.line(name)
     site_pages.add_line(shown, name)
     before, _ = shown.cells[0].source.split(f"\n\n{line}\n\n")
     box = before.split("\n\n")[-1]

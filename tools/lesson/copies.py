@@ -1,7 +1,7 @@
-"""A function of a lesson with all that it needs, so that one click copies what runs elsewhere.
+"""A definition of a lesson with all that it needs: one click copies what runs elsewhere.
 
-The lessons define a function where it is explained; what it uses stands in cells above. `blocks`
-finds the imports, helpers and constants that it needs, in the order in which the lesson has them.
+The lessons define a function or a class where it is explained; what it uses stands in cells above.
+`blocks` finds the imports, helpers and constants that it needs, in the order of the lesson.
 """
 
 import ast
@@ -37,12 +37,9 @@ class Statement(NamedTuple):
         return COMMENT.sub("", self.source)
 
     @property
-    def is_function(self) -> bool:
-        return self.code.startswith(("def ", "@"))
-
-    @property
     def is_definition(self) -> bool:
-        return self.is_function or self.code.startswith("class ")
+        """Whether it defines a function or a class."""
+        return self.code.startswith(("def ", "class ", "@"))
 
     @property
     def may_stand_below(self) -> bool:
@@ -53,8 +50,8 @@ class Statement(NamedTuple):
 def blocks(notebook: NotebookNode) -> dict[int, str]:
     """For each code cell that a reader copies: its number, and the cell with all that it needs.
 
-    Left out are cells whose functions another of these cells uses, which then has them, cells that
-    need nothing, and those that need a module that the lesson writes.
+    Left out are cells whose definitions another of these cells uses, which then has them, cells
+    that need nothing, and those that need a module that the lesson writes.
     """
     cells = lessons.code_cells(notebook)
     statements = [*itertools.chain.from_iterable(map(statements_of, itertools.count(), cells))]
@@ -64,10 +61,10 @@ def blocks(notebook: NotebookNode) -> dict[int, str]:
     found = {}
     for number in copied:
         used = {statement for n in copied if n > number for statement in needed[n]}
-        functions = {s for s in needed[number] if s.cell == number and s.is_function}
+        own = {s for s in needed[number] if s.cell == number and s.is_definition}
         alone = all(statement.cell == number for statement in needed[number])
         modules = {imported_from(s.imports) for s in needed[number] if s.imports}
-        if not (functions <= used or alone or written & modules):
+        if not (own <= used or alone or written & modules):
             found[number] = text(needed[number])
     return found
 
@@ -87,11 +84,12 @@ def imported_from(node: ast.Import | ast.ImportFrom) -> str:
 
 
 def is_copied(cell: NotebookNode) -> bool:
-    """Whether the cell defines a function that readers copy, folded or not."""
+    """Whether the cell defines a function or a class that readers copy, folded or not."""
     tags = set(lessons.tags(cell))
     if not tags & COPIED or tags & PASSED_OVER or writes(cell):
         return False
-    return any(isinstance(node, ast.FunctionDef) for node in lessons.python(cell.source).body)
+    defines = ast.FunctionDef | ast.ClassDef
+    return any(isinstance(node, defines) for node in lessons.python(cell.source).body)
 
 
 def statements_of(number: int, cell: NotebookNode, written: bool = False) -> Iterator[Statement]:

@@ -32,11 +32,16 @@ def module_name(page: str) -> str:
 
 def pages() -> list[str]:
     """The pages of which readers copy code, in the order of reading."""
-    return [name for name in lessons.in_order() if any(map(is_kept, cells_of(name)))]
+    return [*filter(has_code, lessons.in_order())]
+
+
+def has_code(page: str) -> bool:
+    """Whether readers copy code of the page."""
+    return any(map(is_kept, cells_of(page)))
 
 
 def cells_of(page: str) -> list[NotebookNode]:
-    return lessons.code_cells(lessons.read_md(page)) if lessons.md_path(page).is_file() else []
+    return lessons.code_cells(lessons.parsed_md(page)) if lessons.md_path(page).is_file() else []
 
 
 def is_kept(cell: NotebookNode) -> bool:

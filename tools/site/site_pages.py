@@ -8,9 +8,7 @@ and solutions to their titles.
 import ast
 import html
 import itertools
-import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -21,8 +19,8 @@ from nbformat.v4 import new_markdown_cell as markdown_cell
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
-from tools.lesson import copies, cuda_wheels, facts, glossary, lessons
-from tools.site import as_text, front_page, navigation, search
+from tools.lesson import copies, cuda_wheels, facts, glossary, lessons, modules
+from tools.site import as_text, front_page, navigation, records, search
 
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 INDEXED = re.compile(r'(<span class="target" id="index-\d+">)</span>([^<]+)')
@@ -35,7 +33,6 @@ GENERATED = ["index", "pages/checked", "pages/glossary", "pages/install", "pages
 DEPTH_FOLD = '<summary><span class="toctree-toggle"'
 NAMED_FOLD = '<summary aria-label="In depth"><span class="toctree-toggle"'
 OPTIONS = "_static/documentation_options.js"
-COLAB = lessons.COLAB_RECORD  # tools/run/colab.py writes it
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -75,19 +72,19 @@ def write(app: Sphinx, page: str, source: list[str]) -> None:
             "claim": front_page.claim(results),
             "picture": front_page.picture(results),
             "code": first_program(),
-            "runs": in_one_line(),
+            "runs": records.in_one_line(),
             "sections": "\n".join(navigation.questions()),
             "lessons": navigation.tables(
                 {name: facts.minutes(lessons.read_notebook(name)) for name in lessons.listed()}
             ),
             "navigation": navigation.trees(),
-            "colab": in_colab(),
+            "colab": records.in_colab(),
         }.items():
             source[0] = source[0].replace(f"<!-- {mark} -->", text)
         source[0] = navigation.with_places(source[0])
     elif page == "pages/checked":
-        source[0] = source[0].replace("<!-- checked -->", "\n\n".join(checked()))
-        source[0] = source[0].replace("<!-- colab -->", colab("../notebooks"))
+        source[0] = source[0].replace("<!-- checked -->", "\n\n".join(records.checked()))
+        source[0] = source[0].replace("<!-- colab -->", records.colab("../notebooks"))
     elif page == "pages/glossary":
         source[0] = source[0].replace("<!-- letters -->", glossary.letters())
     elif page == "pages/install":
@@ -126,10 +123,11 @@ def message(found: re.Match) -> str:
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:
-    """Write the texts for programs, and let pages be painted before a script has come."""
+    """Write the texts for programs and the modules, and let no script hold up a page."""
     if app.builder.format != "html" or exception:
         return
     as_text.write(Path(app.outdir), app.config.html_baseurl)
+    modules.write(Path(app.outdir) / "notebooks")
     search.mend(Path(app.outdir))
     options = (Path(app.outdir) / OPTIONS).read_text()
     for page in Path(app.outdir).rglob("*.html"):
@@ -168,7 +166,7 @@ def add_line(notebook: NotebookNode, name: str) -> None:
     first = notebook.cells[0]
     *_, box = re.finditer(r"(?:^>.*\n)+", f"{first.source}\n", re.MULTILINE)
     before, after = first.source[: box.end()].rstrip("\n"), first.source[box.end() :].lstrip("\n")
-    first.source = f"{before}\n\n{line(name)}\n\n{after}"
+    first.source = f"{before}\n\n{records.line(name)}\n\n{after}"
 
 
 def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
@@ -178,9 +176,12 @@ def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
         "Download": f"../_sources/notebooks/{name}.ipynb",
         "As Markdown": f"{name}.md",  # site.js makes it a button that copies
     }
-    links = " · ".join(f'<a href="{address}">{way}</a>' for way, address in ways.items())
+    links = [f'<a href="{address}">{way}</a>' for way, address in ways.items()]
+    if modules.has_code(name):  # a browser would show it in place of storing it
+        file = f"{modules.module_name(name)}.py"
+        links.insert(2, f'<a href="{file}" download>Python file</a>')
     first = notebook.cells[0]
-    line = f'\\1\n\n<p class="ways-out">{links}</p>\n'
+    line = f'\\1\n\n<p class="ways-out">{" · ".join(links)}</p>\n'
     first.source = re.sub(r"^(# .+)$", line, first.source, count=1, flags=re.MULTILINE)
 
 
@@ -305,85 +306,6 @@ def verdict(cell: NotebookNode, record: dict) -> str:
     return HOLDS if record else "Not checked yet since its last change:"
 
 
-def line(name: str) -> str:
-    """When and with what the lesson passed as it stands."""
-    record = lessons.checked(lessons.read_notebook(name))
-    said = "**Not checked yet** since its last change."
-    if record:
-        said = (
-            f"**Checked:** {record['cells']} cells gave the same output on {record['date']} with "
-            f"Python {minor(record['python'])} and JAX {record['jax']} on {device(record)}."
-        )
-        if record["skipped"]:
-            said += f" Cells that wait for a GPU: {record['skipped']}."
-    return f"{{.checked}}\n{said} [What is checked](../pages/checked.md).{claims(name)}"
-
-
-def minor(python: str) -> str:
-    """3.13 of 3.13.0."""
-    return python.rpartition(".")[0]
-
-
-def device(record: dict) -> str:
-    return "a CPU" if record["device"] == "cpu" else record["device"]
-
-
-def claims(name: str) -> str:
-    """How many proofs the depth of a lesson holds, with a link to it, or nothing."""
-    if not (depth := lessons.depth_of(name)):
-        return ""
-    count = len(lessons.code_cells(lessons.read_notebook(depth), "proof"))
-    return f" [{count} claims, proven in depth]({depth}.ipynb)."
-
-
-def records() -> dict[str, dict]:
-    """When and with what each page passed as it stands: {} where it did not."""
-    return {name: lessons.checked(lessons.read_notebook(name)) for name in lessons.in_order()}
-
-
-def checked() -> Iterator[str]:
-    """The table of the page, and what no run has shown yet."""
-    rows = ["| lesson | cells | on | Python | JAX | device |", f"|{' --- |' * 6}"]
-    found = records()
-    for name, record in found.items():
-        said = ["not yet since its last change", *[""] * 4]
-        if record:
-            skipped = f", {record['skipped']} skipped" if record["skipped"] else ""
-            day = f"<time>{record['date']}</time>"  # not broken at its hyphens
-            said = [f"{record['cells']}{skipped}", day, record["python"], record["jax"]]
-            said.append(device(record))
-        rows.append(f"| [](../notebooks/{name}.ipynb) | {' | '.join(said)} |")
-    yield "\n".join(rows)
-    if not gpus(found):
-        yield (
-            "No run on a GPU is recorded yet. Cells that need one are skipped and have no output; "
-            "everything else on the pages holds without one."
-        )
-
-
-def gpus(found: dict[str, dict]) -> list[str]:
-    """The devices beside CPUs on which pages passed."""
-    devices = {record["device"] for record in found.values() if record}
-    return sorted(devices - {"cpu"})
-
-
-def in_one_line() -> str:
-    """What is checked how, on which hardware, and what not yet."""
-    found = records()
-    passed = [record for record in found.values() if record]
-    pythons = sorted({minor(record["python"]) for record in passed})
-    where = "on CPUs only so far, never on a GPU"
-    if named := gpus(found):
-        where = f"on {', '.join(named)} and on CPUs"
-    count = "all" if len(passed) == len(found) else f"{len(passed)} of the {len(found)}"
-    return (
-        "Every lesson is run from its first cell to its last, and every printed output is "
-        "[compared with the page](pages/checked.md): facts to the letter, measurements and "
-        f"versions masked, pictures by the data that they show. In their present form {count} "
-        f"pages passed, with Python {' and '.join(pythons)}, {where}."
-    )
-
-
 def first_program() -> str:
     """A program of a lesson, whole, and where it comes from."""
     lesson = f"notebooks/{front_page.SHOWN}.ipynb"
@@ -399,49 +321,3 @@ def folded_block(block: str) -> str:
         '<details class="with-imports"><summary>Copy it with its imports</summary>\n\n'
         f"```python\n{block}\n```\n\n</details>"
     )
-
-
-def in_colab() -> str:
-    """Whether the lessons run with the versions that Colab has, in a sentence."""
-    record, found = colab_record()
-    count = sum(figures is not None for figures in found.values())
-    how_many = "All" if count == len(found) else f"{count} of {len(found)}"
-    return (
-        f"{how_many} lessons ran with the versions that Colab published on {record['published']}; "
-        "[What is checked](pages/checked.md) names what differs there."
-    )
-
-
-def colab(notebooks: str) -> str:
-    """Which lessons hold with the versions that Colab has. `notebooks`: the way to their pages."""
-    record, found = colab_record()
-    whole, parts, not_run = [], [], []
-    for name, figures in found.items():
-        link = f"[]({notebooks}/{name}.ipynb)"
-        if figures is None:
-            not_run.append(link)
-        elif differ := len(figures["differ"]):
-            parts.append(f"{differ} of {differ + figures['passed']} cells of {link}")
-        else:
-            whole.append(link)
-    versions = record["versions"]
-    said = (
-        f"With the versions that Colab published on {record['published']} "
-        f"(Python {versions['python']}, JAX {versions['jax']}), without a GPU, "
-        f"{len(whole)} of {len(whole) + len(parts)} lessons hold whole."
-    )
-    if parts:
-        said += f" What differs: {'; '.join(parts)}."
-    if not_run:
-        said += f" Not run there in their present form: {', '.join(not_run)}."
-    return said
-
-
-def colab_record() -> tuple[dict, dict[str, dict | None]]:
-    """The record, and what it says of each lesson: None where it is not of the present form."""
-    record, found = json.loads(COLAB.read_text()), {}
-    for name in lessons.in_order():
-        figures = record["lessons"].get(name, {})
-        present = figures.get("digest") == lessons.digest(lessons.read_notebook(name))
-        found[name] = figures if present else None
-    return record, found
