@@ -1,5 +1,6 @@
 """What the files say of each other: commands, addresses, pins, tags."""
 
+import ast
 import configparser
 import os
 import re
@@ -21,7 +22,31 @@ def jobs_of(workflow: str) -> dict[str, dict]:
     return yaml.safe_load((ROOT / f".github/workflows/{workflow}.yml").read_text())["jobs"]
 
 
+# From the lowest to the highest: what stands in one may import itself and what stands below it.
+ROOMS = ["offline", "tools/lesson", "tools/run", "tools/site", "tools/check", "benchmarks", "tests"]
 WORKFLOWS = sorted(path.stem for path in (ROOT / ".github/workflows").glob("*.yml"))
+
+
+def imported(source: str) -> set[str]:
+    """The dotted names of all that a program imports, wherever in it."""
+    nodes = [*ast.walk(ast.parse(source))]
+    modules = {n.name for node in nodes if isinstance(node, ast.Import) for n in node.names}
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return modules | {f"{node.module}.{name.name}" for node in froms for name in node.names}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_nothing_from_a_room_above_it(room):
+    above = [other.replace("/", ".") for other in ROOMS[ROOMS.index(room) + 1 :]]
+    files = [*(ROOT / room).rglob("*.py")]
+    assert files
+    upwards = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in files
+        for name in imported(file.read_text())
+        if any(f"{name}.".startswith(f"{other}.") for other in above)
+    }
+    assert upwards == set()
 
 
 def command(job: dict, words: str) -> str:
