@@ -23,7 +23,7 @@ ADDED = {  # to the lesson, and what check says then
     "# Another title": "exactly one title",
     ":::{note}\nx\n:::": "uses MyST syntax",
     code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",
-    code("1", "setpu"): "unknown tag setpu",
+    code("1", "setpu"): "unknown tag setpu: choose setup, short-answer",
     code("1", "from-grain"): "no lesson has the cell that it would be a copy of",
     code("1", "nbval-ignore-output"): "say why in a comment",
     code("assert 1"): "asserts, and readers copy it: move it to a proof below",

@@ -167,11 +167,6 @@ def test_a_release_has_its_notes_and_notebooks_that_pass_in_an_empty_folder(
     assert python(*check_it, cwd=folder).returncode == 1
 
 
-def test_contributing_lists_every_tag():
-    table = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
-    assert lessons.TAGS | {f"{lessons.SHARED}NAME"} <= set(table)
-
-
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_links_to_files_lead_somewhere(file):
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / file).read_text())

@@ -160,7 +160,8 @@ def check_tags(cell: NotebookNode, owner: tuple[str, str] | None) -> Iterator[st
                     "then run `tox run -e check -- --fix`"
                 )
         elif tag not in lessons.TAGS:
-            yield f"has the unknown tag {tag}: CONTRIBUTING.md lists the tags"
+            known = ", ".join([*lessons.TAGS, f"{lessons.SHARED}NAME", f"{lessons.FROM}NAME"])
+            yield f"has the unknown tag {tag}: choose {known}"
         elif not cell.source.startswith(lessons.TITLES.get(tag, "")):
             yield f"has the tag {tag}: its first line begins with `{lessons.TITLES[tag].strip()}`"
     if cell.source.startswith("# @title") and not lessons.folded(cell):

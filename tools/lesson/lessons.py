@@ -25,24 +25,24 @@ SANITIZER = ROOT / "nbval_sanitize.cfg"
 COLAB_RECORD = ROOT / "colab.json"  # what passed with the versions of colab.txt
 GPU_TAG = "requires-gpu"
 RESULTS_TAG = "results"  # of the cell that tools/lesson/result_cells.py writes
-TAGS = {
-    "setup",
-    "short-answer",
-    "first-pipeline",
-    "tuned-pipeline",
-    "files-pipeline",
-    "copy",
-    "resident-epoch",
-    "gained-by-a-step",
-    "trained",
-    RESULTS_TAG,
-    "proof",
-    "trap",
-    "exercise",
-    GPU_TAG,
-    "hide-input",
-    "remove-cell",
-    "nbval-ignore-output",
+TAGS = {  # what each marks; SHARED and FROM are below
+    "setup": "imports, settings and data that the pipelines need; the benchmark runs these first",
+    "short-answer": "the code of the answer; of a loader it defines `batches`",
+    "first-pipeline": "defines `first_batches`, which people write first: may be slow or wrong",
+    "tuned-pipeline": "defines `tuned_batches`, an endless stream",
+    "files-pipeline": "defines `file_batches`, the same from a folder of photographs",
+    "copy": "any other cell that a reader copies and that pipelines or tests need",
+    "resident-epoch": "defines `resident_epoch`, the limit of an epoch; in one lesson only",
+    "trained": "the first cell whose output shows a trained model",
+    "gained-by-a-step": "in place of it, in a lesson on one step before the training",
+    RESULTS_TAG: "what the benchmark measured: `check -- --fix` writes it",
+    "proof": "asserts what stands above; folded to the title in its first line",
+    "trap": "an executed trap: the message caught and printed, the fix beside it",
+    "exercise": "the solution of an exercise; folded like a proof",
+    GPU_TAG: "tested on a GPU only; elsewhere it is skipped and keeps its stored output",
+    "hide-input": "the code of a drawing, folded on the site",
+    "remove-cell": "left out of the site",
+    "nbval-ignore-output": "not compared; needs `# Output ignored: …`, the reason, and an assert",
 }
 SHARED = "shared-"  # of a cell that several lessons have: the first in the order of reading owns it
 FROM = "from-"  # of a cell in a depth that stands in the lesson named behind it
