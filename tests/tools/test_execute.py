@@ -154,6 +154,17 @@ def test_an_interrupted_execute_stores_nothing_and_leaves_no_kernel(workshop, in
 # new -----------------------------------------------------------------------------------------
 
 
+ENTRY = """
+[[lesson]]
+name = "my_loader"
+group = "Loaders"
+have = "my data"
+question = "How?"
+hardware = "any"
+run = 1
+"""
+
+
 def test_a_new_lesson_and_its_depth_run_as_they_stand(workshop, python):
     assert python("-m", "tools.check.new", "my_loader", cwd=workshop).returncode == 0
     pages = "my_loader", "my_loader_in_depth"
@@ -161,9 +172,12 @@ def test_a_new_lesson_and_its_depth_run_as_they_stand(workshop, python):
     done = run_execute(python, workshop, *pages)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [fault for page in pages for fault in check.check_lesson(page)] == []
+    with (workshop / "lessons.toml").open("a") as listed:
+        listed.write(ENTRY)
     measure = (
-        "from benchmarks import lesson; made = lesson.Lesson('my_loader'); "
-        "made.check(); print(made.epoch() > 0, made.resident_epoch() > 0)"
+        "from tools.lesson import modules; modules.write(); from benchmarks import in_process; "
+        "made = in_process.Lesson('my_loader'); made.check(); "
+        "print(made.epoch() > 0, made.resident_epoch() > 0)"
     )
     done = python("-c", measure, cwd=workshop)
     assert done.stdout.endswith("True True\n"), done.stderr
