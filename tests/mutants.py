@@ -52,6 +52,7 @@ NO_CODE = {"annotation", "decorator_list", "returns"}
 class Mutant(NamedTuple):
     """A change of a line. `function` may be a method: Class.name."""
 
+    module: str
     function: str
     old: str
     new: str
@@ -94,7 +95,7 @@ def places(node: ast.AST, line: int) -> Iterator[tuple[dict | list, str | int, a
                     yield from places(child, below)
 
 
-def mutants(name: str, function: ast.FunctionDef) -> Iterator[tuple[Mutant, int]]:
+def mutants(module: str, name: str, function: ast.FunctionDef) -> Iterator[tuple[Mutant, int]]:
     """Each mutant of a function, and its line. While it is the current one, `function` is it."""
     before = ast.unparse(function).splitlines()
     for holder, key, child, line in places(function, function.lineno):
@@ -104,7 +105,7 @@ def mutants(name: str, function: ast.FunctionDef) -> Iterator[tuple[Mutant, int]
             lines = itertools.zip_longest(before, after, fillvalue="")
             changed = next((pair for pair in lines if pair[0] != pair[1]), None)
             if changed:
-                yield Mutant(name, *(text.strip() for text in changed)), line
+                yield Mutant(module, name, *(text.strip() for text in changed)), line
             holder[key] = child
 
 
@@ -223,10 +224,10 @@ class Trial:
             items = callers.get((module.__file__, name), [])
             if not items:
                 place = f"{module.__file__}:{function.lineno}"
-                self.survivors[Mutant(name, "no test calls it", "")] = place
+                self.survivors[Mutant(module.__name__, name, "no test calls it", "")] = place
                 continue
             limit = PATIENCE_S + 10 * sum(map(self.seconds.get, items))
-            for mutant, line in mutants(name, function):
+            for mutant, line in mutants(module.__name__, name, function):
                 self.count += 1
                 with in_module(module, top, name):
                     forget_traces()
@@ -273,7 +274,11 @@ def of_lesson(name: str, only: str) -> int:
     if code := pytest.main([*map(str, files), *quiet], [trial]):
         return code
     entries = tomllib.loads(ACCEPTED.read_text())
-    accepted = {Mutant(e["function"], e["old"], e["new"]) for e in entries.get(name, [])}
+    accepted = {
+        Mutant(modules.module_name(page), entry["function"], entry["old"], entry["new"])
+        for page in own
+        for entry in entries.get(page, [])
+    }
     left = {m: place for m, place in trial.survivors.items() if m not in accepted}
     for mutant, place in left.items():
         print(f"{place} {mutant.function}\n    {mutant.old}\n  → {mutant.new}")
@@ -284,7 +289,7 @@ def of_lesson(name: str, only: str) -> int:
         f"accepted, in {time.monotonic() - start:.0f} s",
         flush=True,
     )
-    return int(name in entries and len(left) > 0)
+    return int(bool(accepted) and bool(left))
 
 
 def tests_of(name: str) -> list[Path]:
@@ -299,9 +304,9 @@ def main() -> int:
     if len(options.names) == 1:
         return of_lesson(options.names[0], options.function)
     sys.path.insert(0, str(TESTS.parent))
-    from tools.lesson import modules
+    from tools.lesson import lessons
 
-    names = options.names or [page for page in modules.pages() if tests_of(page)]
+    names = options.names or [name for name in lessons.listed() if tests_of(name)]
     command = [sys.executable, __file__, "--function", options.function]
     codes = [subprocess.run([*command, name], check=False).returncode for name in names]
     return int(any(codes))
