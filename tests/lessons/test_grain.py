@@ -161,7 +161,8 @@ def test_failures(capsys):
         assert same([*itertools.islice(got, len(expected))], expected), "other batches"
     said = capsys.readouterr().out
     assert "row 11 is broken" in said and "LookupError()" in said, "the reason is not told"
-    refusal("one by default", lambda: [*itertools.islice(depth.without_failures(stream), 12)])
+    none = depth.without_failures(stream)
+    refusal("one by default", lambda: [*itertools.islice(none, 12)], LookupError)
     few = depth.without_failures(stream, most=len(broken) - 1)
     refusal("one too many", lambda: [*itertools.islice(few, 12)])
 
