@@ -7,6 +7,7 @@ import copy
 import json
 import re
 
+import feed_choose_a_loader_in_depth as depth
 import pytest
 
 from tools.lesson import benchmark_results, lessons, result_cells
@@ -16,14 +17,13 @@ PROGRAMS = "Run Ray Data, SPDL or WebDataset from any step"
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason
 
 
-def cells(*tags: str, name: str = NAME) -> list:
-    return lessons.code_cells(lessons.read_md(name), *tags)
+def run_cell(cell, names: dict) -> None:
+    """Run a cell of a page with these names.
 
-
-def source(words: str) -> str:
-    """The source of the one cell to copy with these words."""
-    [found] = [cell.source for cell in cells("copy") if words in cell.source]
-    return found
+    The pages themselves are tried here, with other results than theirs: what they print, draw and
+    prove. A module has none of that.
+    """
+    exec(compile(lessons.python(cell.source), "page", "exec"), names)
 
 
 # The decision table --------------------------------------------------------------------------
@@ -53,11 +53,6 @@ def test_the_programs_that_show_no_results_have_a_section():
 
 
 # What keeps up -------------------------------------------------------------------------------
-
-
-def keeps_up(step: float, machine: dict) -> dict[str, str]:
-    exec("\n".join(map(source, ("def versions_of(", "def keeps_up("))), names := {})
-    return names["keeps_up"](step, machine)
 
 
 def machine(workers=(1, 2)) -> dict:
@@ -98,7 +93,7 @@ SAYS = [  # a step's images/s, the workers that were measured, and what is said 
 
 @pytest.mark.parametrize(("step", "workers", "memory", "folder"), SAYS)
 def test_a_step_is_fed_by_the_least_effort_or_told_what_is_missing(step, workers, memory, folder):
-    said = keeps_up(step, machine(workers))
+    said = depth.keeps_up(step, machine(workers))
     assert said.keys() == {"memory", "a folder"}
     assert said["memory"].startswith(MEMORY + memory)
     assert said["a folder"].startswith(FOLDER + folder)
@@ -107,7 +102,7 @@ def test_a_step_is_fed_by_the_least_effort_or_told_what_is_missing(step, workers
 @pytest.mark.parametrize("step", [0, -1, float("nan"), float("inf")])
 def test_a_step_without_a_speed_is_refused(step):
     with pytest.raises(ValueError, match=rf"^No step takes {step} images/s"):
-        keeps_up(step, machine())
+        depth.keeps_up(step, machine())
 
 
 # The page with other results -----------------------------------------------------------------
@@ -115,8 +110,9 @@ def test_a_step_without_a_speed_is_refused(step):
 
 def stored() -> dict:
     """The results that the page holds."""
-    [cell] = cells(lessons.RESULTS_TAG)
-    exec(cell.source, names := {"json": json})
+    [cell] = lessons.code_cells(lessons.read_md(NAME), lessons.RESULTS_TAG)
+    names = {"json": json}
+    run_cell(cell, names)
     return names["MEASURED"]
 
 
@@ -150,7 +146,7 @@ def run_page():
             elif lessons.RESULTS_TAG in lessons.tags(cell):
                 names["MEASURED" if name == NAME else "MEDIANS"] = results
             elif "trap" not in lessons.tags(cell):
-                exec(compile(lessons.python(cell.source), name, "exec"), names)
+                run_cell(cell, names)
             axes += [len(plt.figure(number).axes) for number in plt.get_fignums()]
             plt.close("all")
         return axes

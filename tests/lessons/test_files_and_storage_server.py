@@ -7,11 +7,11 @@ import sys
 import time
 
 import pytest
-from copied_cells import write_modules
+from expecting import written
 
 
 def test_the_server_listens_here_alone_and_ends_when_the_notebook_is_killed(tmp_path):
-    write_modules("files_and_storage_in_depth", tmp_path)
+    written("files_and_storage_in_depth", tmp_path)
     killed = """
 import os, psutil, signal, subprocess, sys
 command = [sys.executable, "storage_server.py"]

@@ -56,6 +56,8 @@ def test_arrays():
         [*itertools.islice(stream, 6)]
         resumed.set_state(stream.get_state())
         assert same(next(stream), next(resumed)), "the state names another batch"
+    assert same(next(lesson.batches(arrays, 5)), lesson.Batches(arrays, 5)[0]), "begins elsewhere"
+    assert same(next(iter(depth.InMemory(order))), order[0]), "begins elsewhere"
     refusal("two lengths", lambda: lesson.batches((np.arange(9), np.arange(8)), 2))
     refusal("before the first", lambda: lesson.batches(np.arange(9), 2, start=-1))
     refusal("too few", lambda: lesson.batches(np.arange(9), 10))
@@ -88,6 +90,7 @@ def test_examples():
     assert same(next(again), whole[9]), "random numbers that do not follow from the step"
     drawn = np.concatenate(whole)[:, 1]
     assert len({*drawn.tolist()}) == len(drawn), "the same random numbers again"
+    assert same(next(made(range(20), 5)), next(made(range(20), 5, 0, 0))), "another default"
     refusal("no rows", lambda: made(range(5), 0))
     refusal("nothing", lambda: made([], 1))
     refusal("before the first", lambda: made(range(5), 2, start=-1))
@@ -122,14 +125,26 @@ def test_processes():
         assert same(joined, lesson.Batches(np.arange(examples), together, 4)[first]), "arrays"
 
     check()
+    for said, place in (
+        ("too few", (21, 0, 0, 1)),
+        ("no rows", (0, 0, 0, 1)),
+        ("before the first", (4, -1, 0, 1)),
+        ("a process too many", (4, 0, 2, 2)),
+        ("a process before the first", (4, 0, -1, 2)),
+    ):
+        batch_size, start, process, processes = place
+        make = range(20), batch_size, 0, start, (), process, processes
+        message = refusal(said, lambda make=make: depth.chain_of(*make))
+        assert f"20 examples give no batch: {batch_size=}, {start=}" in message, message
 
 
-def test_failures():
+def test_failures(capsys):
     """`without_failures` leaves out the batches that fail, one by one, and no more than allowed."""
 
     class Fails(grain.transforms.Map):
         def map(self, row):
-            assert row != 3  # an error without a text
+            if row == 3:
+                raise LookupError  # an error without a text
             if row == 11:
                 raise ValueError(f"row {row} is broken")
             return row
@@ -144,6 +159,10 @@ def test_failures():
         got = depth.without_failures(stream, start, most=len(broken))
         expected = [found for found in right if found[0] >= start]
         assert same([*itertools.islice(got, len(expected))], expected), "other batches"
+    said = capsys.readouterr().out
+    assert "row 11 is broken" in said and "LookupError()" in said, "the reason is not told"
+    none = depth.without_failures(stream)
+    refusal("one by default", lambda: [*itertools.islice(none, 12)], LookupError)
     few = depth.without_failures(stream, most=len(broken) - 1)
     refusal("one too many", lambda: [*itertools.islice(few, 12)])
 

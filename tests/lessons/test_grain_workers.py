@@ -8,23 +8,23 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from copied_cells import write_modules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills process groups")
 
 PROGRAM = '''
 """Read from a worker of Grain, say so, and go on until stopped."""
 
+import signal
 import sys
 
 import absl.flags
 import grain
-from grain_workers import start_worker
+from feed_grain_in_depth import start_worker
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     absl.flags.FLAGS.mark_as_parsed()
     start = {"start_worker": start_worker, "nothing": None}[sys.argv[1]]
     chain = grain.MapDataset.range(1000).repeat().to_iter_dataset()
@@ -36,14 +36,6 @@ if __name__ == "__main__":
 '''
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """One with the module of what a worker does first, and a program."""
-    write_modules("grain_in_depth", tmp_path)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     "end, start, lives",
     [
@@ -52,10 +44,11 @@ def folder(tmp_path: Path) -> Path:
         ("SIGKILL", "nothing", True),  # what the lesson's function is for
     ],
 )
-def test_a_worker_of_grain_ends_with_its_program(folder, end, start, lives):
+def test_a_worker_of_grain_ends_with_its_program(tmp_path, end, start, lives):
+    (tmp_path / "program.py").write_text(PROGRAM)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     command = [sys.executable, "program.py", start]
-    program = subprocess.Popen(command, cwd=folder, process_group=0, **pipes)
+    program = subprocess.Popen(command, cwd=tmp_path, process_group=0, **pipes)
     try:
         assert program.stdout.readline() == b"reads\n"
         kill = os.killpg if end == "SIGINT" else os.kill

@@ -124,6 +124,21 @@ def test_worst():
     assert (grown.max(axis=1) < 1.26).all() and (grown.max(axis=1) > 1.2).all(), "wasted shapes"
 
 
+def test_shapes():
+    """The smallest fits nine batches in ten, and hardly more; none is more than needed between."""
+    needs = np.random.default_rng(0).integers(500, 1_000, (300, 2))
+    for growth, most in ((1.1, [9_000, 2_000]), (2, [2_000, 9_000]), (7, [1_200, 1_300])):
+        shapes = lesson.shapes_of(needs, np.array(most), growth)
+        fit = (needs <= shapes[0]).all(axis=1).mean()
+        assert 0.9 <= fit < 0.92, f"{fit} of the batches have the smallest shape"
+        assert shapes[-1].tolist() == most, "the largest is another"
+        whole = ((shapes[-1] + 1) / (shapes[0] + 1)).max()
+        assert whole ** (1 / (len(shapes) - 1)) <= growth, "shapes grow too fast"
+        assert len(shapes) == 2 or whole ** (1 / (len(shapes) - 2)) > growth, "too many shapes"
+    almost = lesson.shapes_of(np.full((300, 2), 98), np.array([790, 790]), 2)  # 791 < 99 * 2**3
+    assert len(almost) == 4 and almost[0].tolist() == [98, 98], "too many shapes"
+
+
 def test_order():
     """Another order in each epoch and for each seed, the same from any step and twice."""
     graphs = graphs_of([(n % 7 + 1, n % 5) for n in range(50)])
@@ -136,6 +151,8 @@ def test_order():
             found = str(sorted((step, *batches[step]["globals"]["number"]) for step in steps))
             assert order.setdefault((seed, epoch), found) == found, "another order, again"
     assert len({*order.values()}) == 4, "two orders are equal"
+    own, first = (lesson.GraphBatches(graphs, 5, **seed)[0] for seed in ({}, {"seed": 0}))
+    assert same(own, first), "without a seed it is another than 0"
 
 
 def test_forms():
@@ -187,6 +204,9 @@ def test_refusals():
         pair = [right, right | changes]
         said = refusal(words, functools.partial(make, pair, 1))
         assert words in said and "graph 1" in said, said
+    lacking = {name: right[name] for name in right if name != "globals"}
+    said = refusal("no globals", lambda: make([right, lacking], 1))
+    assert "graph 1: globals: None, in graph 0 int32 (1,)" in said, said
     edges = right | {"receivers": None}
     del edges["receivers"]
     assert "not only ['senders']" in refusal("receivers", lambda: make([edges], 1))

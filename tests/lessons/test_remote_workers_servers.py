@@ -4,17 +4,18 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 import kubernetes_validate
 import pytest
 import yaml
-from copied_cells import source_with, write_modules
+from expecting import written
 from processes import running
 
 from tools.lesson import lessons
 
-NAME, DEPTH = "remote_workers", "remote_workers_in_depth"
+DEPTH = "remote_workers_in_depth"
 
 
 def test_the_manifest_is_valid_and_runs_what_the_page_ran():
@@ -40,20 +41,25 @@ def test_the_manifest_is_valid_and_runs_what_the_page_ran():
     assert [s["ports"][0]["port"] for s in services] == [5050, 5051]
 
 
-def sources(name: str, *starts: str) -> str:
-    """The cells of a page that have these texts, one after the other."""
-    found = "\n".join(source_with(text, name) for text in starts)
-    return re.sub(r"^( *)%pip.*$", r"\1pass", found, flags=re.MULTILINE)
-
-
 def run(script: str, folder) -> subprocess.CompletedProcess:
+    """Run the script in this folder, with a folder for Ray and the settings of the page."""
     file = folder / "script.py"
     file.write_text(script)
     command = [sys.executable, str(file)]
-    free = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    return subprocess.run(
-        command, cwd=folder, env=free, capture_output=True, text=True, timeout=580, check=False
-    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    # The name of a socket in it is short, or Linux refuses it.
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as scratch:
+        environment |= {"RAY_TMPDIR": scratch, "RAY_USAGE_STATS_ENABLED": "0"}
+        environment |= {"RAY_worker_register_timeout_seconds": "300"}  # a busy machine
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=580,
+            check=False,
+        )
 
 
 def end(pids: list[int]) -> None:
@@ -63,19 +69,48 @@ def end(pids: list[int]) -> None:
         time.sleep(0.1)
 
 
-def test_no_server_outlives_the_notebook(tmp_path):
-    """A program that starts servers as the page does, and is killed."""
-    write_modules(DEPTH, tmp_path)
-    imports = "import os, socket, subprocess, sys, tempfile\n"
-    ends = "\nprint(*[server.pid for server in (dispatcher, *workers)], flush=True)\n"
-    done = run(imports + sources(DEPTH, "def serve(") + ends + "os.kill(os.getpid(), 9)", tmp_path)
+SERVERS = """
+import os, socket, subprocess, sys
+
+
+def serve(*arguments):
+    command = [sys.executable, "tf_service.py", *map(str, arguments)]
+    environment = os.environ | {"ENDS_WITH": str(os.getpid())}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert server.stdout.readline() == "ready\\n"
+    return server
+
+
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+port, *ports = [one.getsockname()[1] for one in sockets]
+for one in sockets:
+    one.close()
+os.mkdir("journal")
+servers = [serve("dispatcher", port, "journal")]
+servers += [serve("worker", own, f"localhost:{port}", f"localhost:{own}") for own in ports]
+print(*[server.pid for server in servers], flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_no_server_outlives_the_program_that_started_it(tmp_path):
+    """The page's program, told to end with another, which is killed."""
+    written(DEPTH, tmp_path)
+    done = run(SERVERS, tmp_path)
     assert done.returncode == -9, done.stderr
     servers = [*map(int, done.stdout.split())]
     assert len(servers) == 3
     end(servers)
 
 
-RAY = sources(NAME, "def start_ray(", "class batches:") + "\nstart_ray(cores=2)\n"
+RAY = """
+import os
+
+import ray
+from feed_remote_workers import batches, start_ray
+
+start_ray(cores=2)
+"""
 KILLED = """
 import psutil
 print(next(batches(lambda step: step, start=5)))

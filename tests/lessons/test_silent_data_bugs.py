@@ -5,17 +5,12 @@ import itertools
 
 import numpy as np
 import pytest
-from copied_cells import checker
+from feed_silent_data_bugs import wrong_with
 
 COUNT, SIZE, STEPS = 300, 24, 12
 IMAGES = np.arange(COUNT * 16).reshape(COUNT, 4, 4).astype(np.uint8)
 LABELS = 2**33 * (np.arange(COUNT) % 2) + np.arange(COUNT) * 37 % 101
 EXAMPLES = {"image": IMAGES + LABELS[:, None, None] % 7, "label": LABELS, "row": np.arange(COUNT)}
-
-
-@pytest.fixture(scope="module")
-def wrong_with():
-    return checker()
 
 
 def order(epoch):
@@ -134,7 +129,7 @@ def scaled(epoch, *where):
         yield batch | {"image": batch["image"] / 255}
 
 
-def test_rows_of_the_test_set_are_found(wrong_with):
+def test_rows_of_the_test_set_are_found():
     """Of a training set of 200 rows, whose loader gives others, too."""
     train = {name: column[:200] for name, column in EXAMPLES.items()}
     assert any("other values or labels" in said for said in wrong_with(sound, train))
@@ -163,19 +158,19 @@ def test_rows_of_the_test_set_are_found(wrong_with):
         (lambda *_: iter(()), "an epoch: 300 never come"),
     ],
 )
-def test_a_fault_is_found(wrong_with, loader, said):
+def test_a_fault_is_found(loader, said):
     found = [*wrong_with(loader, EXAMPLES)]
     assert any(said in sentence for sentence in found), found
 
 
 @pytest.mark.parametrize("loader", [sound, whole_epoch])
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_a_sound_loader_has_no_fault(wrong_with, loader, processes):
+def test_a_sound_loader_has_no_fault(loader, processes):
     assert [*wrong_with(loader, EXAMPLES, processes)] == []
 
 
 @pytest.mark.parametrize("form", [tuple, list, dict])
-def test_columns_of_any_structure_and_kind(wrong_with, form):
+def test_columns_of_any_structure_and_kind(form):
     text = np.array([f"Nr. {n} ü" for n in range(COUNT)])
     columns = {"image": IMAGES, "text": text, "flag": np.arange(COUNT) % 2 == 0}
 
@@ -197,7 +192,7 @@ def test_columns_of_any_structure_and_kind(wrong_with, form):
     assert any("other values" in said for said in wrong_with(mixed, tree(np.arange(COUNT))))
 
 
-def test_float64_texts_as_bytes_and_zeros_of_both_signs(wrong_with):
+def test_float64_texts_as_bytes_and_zeros_of_both_signs():
     numbers = np.linspace(-1, 1, COUNT)
     numbers[7] = -0.0
     texts = np.array([f"Nr. {n} ü".encode() for n in range(COUNT)], object)
@@ -210,7 +205,7 @@ def test_float64_texts_as_bytes_and_zeros_of_both_signs(wrong_with):
     assert [*wrong_with(loader, {"number": numbers, "text": texts})] == []
 
 
-def test_equal_examples_are_counted(wrong_with):
+def test_equal_examples_are_counted():
     """A dataset that has an example twice wants it twice."""
     twice = {name: np.concatenate([column, column]) for name, column in EXAMPLES.items()}
     doubled = collections.Counter(np.concatenate([order(0), order(0)]).tolist())

@@ -172,6 +172,45 @@ def test_accuracy():
             refusal(said, lambda others=others: lesson.accuracy(Scores(), others))
 
 
+def test_a_model_of_any_images():
+    """It divides by the largest number, of either sign; black images are images, too."""
+    images = np.random.default_rng(0).integers(-9, 5, (6, 9, 5, 2)).astype(np.float32)
+    for scale, largest in ((1, 9), (-3, 27), (0, 1)):
+        assert lesson.CNN(scale * images, 7, nnx.Rngs(0)).largest == largest
+    one, other = (lesson.CNN(scale * images, 7, nnx.Rngs(0))(scale * images) for scale in (1, 8))
+    assert np.allclose(one, other), "the scores depend on the scale of the images"
+
+
+def test_training():
+    """The loss of each step, by one optimizer, on the batches of these steps."""
+    random = np.random.default_rng(0)
+    arrays = {"image": random.random((40, 4, 4, 1), np.float32), "label": np.arange(40) % 3}
+    batches = lesson.Batches(arrays, 8)
+
+    def begun():
+        model = lesson.CNN(arrays["image"], 3, nnx.Rngs(0))
+        return model, nnx.Optimizer(model, optax.sgd(0.1), wrt=nnx.Param)
+
+    model, optimizer = begun()
+    expected = []
+    for step in range(2, 9):
+        loss, gradients = nnx.value_and_grad(lesson.cross_entropy)(model, batches[step])
+        optimizer.update(model, gradients)
+        expected.append(loss)
+    other, its_optimizer = begun()
+    losses = lesson.train(other, its_optimizer, batches, range(2, 9), lesson.cross_entropy)
+    assert losses.shape == (7,) and np.allclose(losses, expected, atol=1e-5)
+    for one, two in zip(*(jax.tree.leaves(nnx.state(m)) for m in (model, other)), strict=True):
+        assert np.allclose(one, two, atol=1e-5)
+    with tempfile.TemporaryDirectory() as folder:
+        kept, its_optimizer = begun()
+        lesson.train_for(folder, kept, its_optimizer, batches, 3, lesson.cross_entropy)
+    plain, its_optimizer = begun()
+    lesson.train(plain, its_optimizer, batches, range(3), lesson.cross_entropy)
+    for one, two in zip(*(jax.tree.leaves(nnx.state(m)) for m in (kept, plain)), strict=True):
+        assert np.allclose(one, two, atol=1e-5), "another step is the first"
+
+
 def test_going_on():
     """A run that goes on ends with the parameters of one that was never stopped."""
     random = np.random.default_rng(0)
@@ -197,6 +236,11 @@ def test_going_on():
             jax.tree.leaves(nnx.state(whole)), jax.tree.leaves(nnx.state(parts)), strict=True
         ):
             assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
+        again = train_for(f"{folder}/parts", batches, 23)  # there is nothing left to do
+        for one, other in zip(
+            jax.tree.leaves(nnx.state(parts)), jax.tree.leaves(nnx.state(again)), strict=True
+        ):
+            assert np.array_equal(one, other), "a run that is over ends elsewhere"
         last = {name: np.append(array[:-1], array[:1], axis=0) for name, array in arrays.items()}
         for said, others, steps in (
             ("another batch size", lesson.Batches(arrays, 20), 30),

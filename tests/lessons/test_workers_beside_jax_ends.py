@@ -1,17 +1,20 @@
 """How the streams of the lesson on workers end: nothing is left behind, and nothing is lost."""
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import feed_workers_beside_jax as lesson
 import psutil
 import pytest
-from copied_cells import source_with, write_modules
+from PIL import Image
 from processes import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pidfd and /dev/shm are Linux's")
@@ -70,7 +73,7 @@ def survives(process_batches):
 
 def main(end):
     from multiprocessing import active_children, resource_tracker
-    from streams import process_batches
+    from feed_workers_beside_jax import process_batches
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     register = resource_tracker.register
@@ -102,11 +105,6 @@ if __name__ == "__main__":
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
-    for name in ("workers_beside_jax", "workers_beside_jax_in_depth"):
-        write_modules(name, folder)
-    streams = "def thread_batches(", "def process_batches("
-    cells = [source_with(text, "workers_beside_jax") for text in streams]
-    (folder / "streams.py").write_text("\n".join(cells))
     (folder / "program.py").write_text(PROGRAM)
     (folder / "started.py").write_text(STARTED)
     return folder
@@ -184,7 +182,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from loader_worker import start_worker
+from feed_workers_beside_jax import start_worker
 
 
 def started(way, first):
@@ -252,35 +250,55 @@ def test_workers_end_with_a_killed_program(folder, first, expected):
 
 # Threads share no file ---------------------------------------------------------------------------
 
-SHARED = ("io.BytesIO(jpeg)", "jpeg")  # a file has one position, for all threads
 
-
-@pytest.mark.parametrize("changed, right", [((), True), (SHARED, False)], ids=["own", "shared"])
-def test_threads_decode_as_one_does(folder, changed, right):
-    import io
-
-    from PIL import Image
-
-    module, names = (folder / "loader_examples.py").read_text(), {}
-    if changed:
-        assert module.count(changed[0]) == 1
-        module = module.replace(*changed)
-    exec(module, names)
+def photograph() -> bytes:
     file = io.BytesIO()
     Image.effect_noise((200, 150), 64).convert("RGB").save(file, "JPEG")
-    jpeg = file if changed else file.getvalue()
-    alone = names["decoded"](io.BytesIO(file.getvalue()) if changed else jpeg, None)["image"]
+    return file.getvalue()
+
+
+def test_threads_decode_as_one_does():
+    jpeg = photograph()
+    alone = lesson.decoded(jpeg, None)["image"]
 
     def same(_) -> bool:
-        try:
-            return (names["decoded"](jpeg, None)["image"] == alone).all()
-        except Exception:  # no photograph, or a part of one
-            return False
+        return (lesson.decoded(jpeg, None)["image"] == alone).all()
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # the threads take turns all the time
     try:
         with ThreadPoolExecutor(8) as pool:
-            assert all(pool.map(same, range(256))) == right
+            assert all(pool.map(same, range(256)))
     finally:
         sys.setswitchinterval(interval)
+
+
+class InTurns(io.BytesIO):
+    """A file of which two threads read at once, each time: one gets what the other would need."""
+
+    def __init__(self, content: bytes):
+        super().__init__(content)
+        self.both = threading.Barrier(2, timeout=PATIENCE_S)
+
+    def read(self, *size):
+        self.both.wait()
+        found = super().read(*size)
+        self.both.wait()
+        return found
+
+
+def test_threads_that_share_a_file_share_its_position():
+    """What the page says of an open file, and why `decoded` takes the bytes of one."""
+    shared = InTurns(photograph())
+
+    def decoded(_):
+        try:
+            with Image.open(shared) as image:
+                return image.tobytes()
+        except (OSError, threading.BrokenBarrierError):
+            return None
+        finally:
+            shared.both.abort()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert None in [*pool.map(decoded, range(2))]

@@ -2,154 +2,35 @@
 
 On 1 to 6 processes, on meshes whose model axis lies within and across processes, on sizes of a
 batch that do and do not divide, for three loaders of the collection. The processes are started by
-the lesson's own `run`, and use what its cells define; on many more layouts, devices are pretended.
+the lesson's own `run`, and use the lesson's module; on many more layouts, devices are pretended.
 """
 
-import dataclasses
-import itertools
 import subprocess
 import sys
 import time
-import types
-from unittest import mock
 
-import jax
+import feed_many_devices as lesson
 import numpy as np
 import psutil
 import pytest
-from copied_cells import source_with
+from expecting import written
 from processes import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ends processes by Linux's prctl")
 
-LESSON, DEPTH = "many_devices", "many_devices_in_depth"
 SECONDS = 400  # other tests run beside these
-
-
-def module_of(*cells) -> types.ModuleType:
-    """A module of cells, each by a text in it and the name of its page."""
-    module = types.ModuleType("copied")
-    for text, page in cells:
-        exec(source_with(text, page), vars(module))
-    return module
-
-
-def written(*cells) -> str:
-    return "\n\n".join(source_with(text, page) for text, page in cells)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The lesson's modules, the loaders and the programs of the tests."""
+    """The lesson's script for all, and the programs of the tests."""
     folder = tmp_path_factory.mktemp("many")
-    (folder / "many_feed.py").write_text(written(("def part_of(", LESSON)))
-    (folder / "many_train.py").write_text(written(("def batch_of(", LESSON)))
-    order = ("class Batches", "start_here"), ("def as_columns(", "start_here")
-    imports = "import itertools, jax, grain, numpy as np, absl.flags\n"
-    imports += "from torch.utils.data import DataLoader\nabsl.flags.FLAGS.mark_as_parsed()\n"
-    imports += "no_threads = grain.ReadOptions(num_threads=0)\n"
-    loaders = (
-        ("def batches_of(", "pytorch_dataloader_in_depth"),
-        ("def array_batches(", "grain_in_depth"),
-    )
-    (folder / "batches.py").write_text("import jax, numpy as np\n" + written(*order))
-    to_numpy = "\n\ndef to_numpy(batch):\n    return jax.tree.map(as_column, batch)\n"
-    (folder / "loaders.py").write_text(imports + written(*order, *loaders) + to_numpy)
-    (folder / "in_depth.py").write_text(
-        "import collections, itertools, zlib\nimport jax, numpy as np\n"
-        "from jax.experimental.multihost_utils import process_allgather\n"
-        "from many_feed import global_batch, part_of\n"
-        + written(
-            *(
-                (f"def {name}(", DEPTH)
-                for name in ("by_loaders", "check_copies", "evened", "padded")
-            )
-        )
-    )
+    written("many_devices", folder)
     for program in (EVERYTHING, IN_DEPTH):
         (folder / program.split('"""')[1].split()[0]).write_text(program)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder
-
-
-@pytest.fixture(scope="module")
-def run():
-    return module_of(("def run(", LESSON)).run
-
-
-# Pretended devices --------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Pretended:
-    id: int
-    process_index: int
-    platform: str = "gpu"
-    device_kind: str = "none"
-
-
-def layouts():
-    """Meshes of up to 6 processes with up to 4 devices: by process, and by turns."""
-    for processes, devices in itertools.product(range(1, 7), range(1, 5)):
-        made = [Pretended(n, n // devices) for n in range(processes * devices)]
-        turns = np.reshape(made, (processes, devices)).T.ravel()
-        for model in range(1, len(made) + 1):
-            if len(made) % model == 0:
-                for order in (np.array(made), turns):
-                    yield processes, jax.sharding.Mesh(order.reshape(-1, model), ("data", "model"))
-
-
-SPECS = [("data",), (("data", "model"),), ("model",), (), (None,), ("data", None, "model")]
-
-
-def test_parts_of_any_layout_are_right_or_refused_by_all():
-    part_of = module_of(("def part_of(", LESSON)).part_of
-    kinds = set()
-    for (processes, mesh), spec in itertools.product(layouts(), SPECS):
-        sharding = jax.NamedSharding(mesh, jax.P(*spec))
-        rows = 2 * mesh.size
-        shape = (rows,) + (mesh.size,) * (len(spec) - 1)
-        held = [set() for _ in range(processes)]
-        for device, (place, *_) in sharding.devices_indices_map(shape).items():
-            held[device.process_index].update(range(rows)[place])
-        found = []
-        for process in range(processes):
-            part_of.cache_clear()
-            with mock.patch.object(jax, "process_index", lambda process=process: process):
-                try:
-                    found.append(part_of(sharding, rows))
-                except ValueError as error:
-                    assert "no equal parts in order" in str(error)
-                    assert "\n" not in str(error)
-                    found.append(None)
-        if found[0] is None:
-            assert found == [None] * processes  # or some would wait for the others
-            sizes = {len(part) for part in held}
-            apart = [part for part in held if max(part) - min(part) >= len(part)]
-            others = {frozenset(part) for part in held}
-            assert apart or len(sizes) > 1 or sum(map(len, others)) > rows
-        else:
-            [parts] = {parts for _, parts in found}
-            for (part, _), mine in zip(found, held, strict=True):
-                assert mine == {*np.split(np.arange(rows), parts)[part].tolist()}
-            assert {part for part, _ in found} == {*range(parts)}
-        kinds.add((found[0] is None, len({*found}) == processes))
-    assert len(kinds) == 3  # with shared parts, with others, refused
-
-
-def test_a_process_without_a_device_and_rows_that_do_not_divide_are_refused():
-    part_of = module_of(("def part_of(", LESSON)).part_of
-    made = np.array([Pretended(n, n) for n in range(6)])
-    sharding = jax.NamedSharding(jax.sharding.Mesh(made, ("data",)), jax.P("data"))
-    outside = mock.patch.object(jax, "process_index", lambda: 6)
-    with outside, pytest.raises(ValueError, match="no equal parts"):
-        part_of(sharding)
-    with mock.patch.object(jax, "process_index", lambda: 5):
-        assert part_of(sharding, 12) == part_of(sharding) == (5, 6)
-        for rows, near in ((128, 126), (1, 6), (11, 12), (0, 6), (-6, 6)):
-            with pytest.raises(ValueError, match=f"{rows} are not 6 equal parts: take {near}$"):
-                part_of(sharding, rows)
 
 
 # Real processes -----------------------------------------------------------------------------
@@ -159,11 +40,11 @@ EVERYTHING = '''"""everything.py each process compares its devices with the batc
 import os, sys, itertools
 import jax, numpy as np
 from jax.experimental.multihost_utils import process_allgather
-from many_feed import check_rows, global_batch, part_of
+from feed_graphs_and_ragged import Batches  # of start_here; but this module imports little
+from feed_many_devices import check_rows, global_batch, part_of
 if sys.argv[1] == "three":
-    from loaders import Batches, array_batches, batches_of
-else:
-    from batches import Batches
+    from feed_grain_in_depth import array_batches
+    from feed_pytorch_dataloader_in_depth import batches_of
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
 sys.stdout = os.fdopen(os.dup(1), "w", 1)
@@ -264,13 +145,15 @@ print(*seen, sep="\\n")
 
 
 FULL = [pytest.param(n, "three", marks=pytest.mark.weekly) for n in (1, 4, 5, 6)]
+
+
 SOME = [(1, "one"), (2, "three"), (3, "three"), (4, "one"), (5, "one"), (6, "one")]
 
 
 @pytest.mark.parametrize(("processes", "loaders"), [*SOME, *FULL])
-def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, processes, loaders):
+def test_each_global_batch_is_that_of_one_process_or_refused(folder, processes, loaders):
     """Of one loader, or of all three, which give equal parts: see the test below."""
-    said = run(processes, "everything.py", loaders, devices=2, seconds=SECONDS)
+    said = lesson.run(processes, "everything.py", loaders, devices=2, seconds=SECONDS)
     assert {*said} == {said[0]}  # all of them took and refused the same
     seen = said[0].splitlines()
     assert (f"('data', 60, {processes})" in seen) == (60 % (2 * processes) == 0)
@@ -282,33 +165,13 @@ def test_each_global_batch_is_that_of_one_process_or_refused(run, folder, proces
         assert "('turns', 60, 'refused')" in seen
 
 
-def test_the_parts_of_three_loaders_are_equal(folder):
-    """Of 1 to 6 processes: joined, they are the batch of one."""
-    names = {}
-    exec((folder / "loaders.py").read_text(), names)
-    arrays = np.random.default_rng(0).random((397, 3)), np.arange(397, dtype=np.int32)
-    arrays = arrays[0].astype(np.float32), arrays[1]
-    examples = [*zip(*arrays, strict=True)]
-    whole = names["Batches"](arrays, 60, 7)
-    for processes in range(1, 7):
-        streams = [
-            names[name](data, 60 // processes, 7, 5, process, processes)
-            for process in range(processes)
-            for name, data in (("batches_of", examples), ("array_batches", arrays))
-        ]
-        for step in (5, 6, 7):  # the last is of the next epoch
-            for first in (0, 1):
-                parts = [next(stream) for stream in streams[first::2]]
-                for array, *mine in zip(whole[step], *parts, strict=True):
-                    assert np.array_equal(np.concatenate(mine), array), (processes, step)
-
-
 IN_DEPTH = '''"""in_depth_runs.py what the depth hands out, on four processes of two devices."""
 
 import os, sys
 import jax, numpy as np
-from in_depth import by_callback, by_loaders, check_copies, evened, lengths_of_all, padded
-from many_feed import global_batch, part_of
+from feed_many_devices_in_depth import (
+    by_callback, by_loaders, check_copies, evened, lengths_of_all
+)
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(1))
 sys.stdout = os.fdopen(os.dup(1), "w", 1)
@@ -367,11 +230,11 @@ print("holds")
 '''
 
 
-def test_four_processes_place_other_data_and_find_one_wrong_pixel(run, folder):
-    assert run(4, "in_depth_runs.py", devices=2, seconds=SECONDS) == ["holds\n"] * 4
+def test_four_processes_place_other_data_and_find_one_wrong_pixel(folder):
+    assert lesson.run(4, "in_depth_runs.py", devices=2, seconds=SECONDS) == ["holds\n"] * 4
 
 
-def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(run, folder):
+def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(folder):
     data = folder / "data"
     data.mkdir()
     random = np.random.default_rng(0)
@@ -379,33 +242,33 @@ def test_the_script_refuses_to_go_on_with_other_rows_and_bad_data(run, folder):
     np.save(data / "images.npy", random.integers(0, 17, (200, 4, 6)).astype(np.float32))
     np.save(data / "labels.npy", labels)
     job = "many_train.py", "data", "saved"
-    [first, _] = run(2, *job, 50, 40, 1, seconds=SECONDS)
+    [first, _] = lesson.run(2, *job, 50, 40, 1, seconds=SECONDS)
     assert first == "2 started, 2 parts of 20 rows, from step 0\n"
     other = "ValueError: .*saved is of other data, or of another rows="
     with pytest.raises(RuntimeError, match=other + "20"):
-        run(1, *job, 100, 20, 1, seconds=SECONDS)
+        lesson.run(1, *job, 100, 20, 1, seconds=SECONDS)
     with pytest.raises(RuntimeError, match="saved is at step 50 already, steps=20"):
-        run(1, *job, 20, 40, 1, seconds=SECONDS)
+        lesson.run(1, *job, 20, 40, 1, seconds=SECONDS)
     with pytest.raises(RuntimeError, match=r"ValueError: images.*rows=201: no batch"):
-        run(1, *job, 100, 201, 1, seconds=SECONDS)
+        lesson.run(1, *job, 100, 201, 1, seconds=SECONDS)
     images = np.load(data / "images.npy")
     np.save(data / "images.npy", images[::-1])
     with pytest.raises(RuntimeError, match=other + "40"):
-        run(1, *job, 100, 40, 1, seconds=SECONDS)
+        lesson.run(1, *job, 100, 40, 1, seconds=SECONDS)
     for bad in (labels - 1, labels[:, None], labels / 2):
         np.save(data / "labels.npy", bad)
         with pytest.raises(RuntimeError, match="labels that are no 0, 1, 2"):
-            run(1, *job, 100, 40, 1, seconds=SECONDS)
+            lesson.run(1, *job, 100, 40, 1, seconds=SECONDS)
 
 
-def test_the_script_trains_on_many_classes_and_black_images(run, folder):
+def test_the_script_trains_on_many_classes_and_black_images(folder):
     data = folder / "classes"
     data.mkdir()
     images = np.zeros((1_200, 2, 2), np.uint8)
     images[1_000:] = 200
     np.save(data / "images.npy", images)
     np.save(data / "labels.npy", (np.arange(1_200) % 256).astype(np.uint8))
-    run(1, "many_train.py", "classes", "classes_saved", 5, 40, 1, seconds=SECONDS)
+    lesson.run(1, "many_train.py", "classes", "classes_saved", 5, 40, 1, seconds=SECONDS)
     weights = np.load(folder / "classes_saved" / "weights.npy")
     assert weights.shape == (4, 256)
     assert np.isfinite(weights).all()
@@ -414,25 +277,25 @@ def test_the_script_trains_on_many_classes_and_black_images(run, folder):
 # What `run` does ----------------------------------------------------------------------------
 
 
-def test_the_first_failure_ends_all_and_is_told(run, folder):
+def test_the_first_failure_ends_all_and_is_told(folder):
     (folder / "fails.py").write_text(
         "import os, time\nif os.environ['SLURM_PROCID'] == '1':\n    1 / 0\ntime.sleep(600)\n"
     )
     begun = time.monotonic()
     with pytest.raises(RuntimeError, match=r"ZeroDivisionError.* \(process 1 of 3\)") as error:
-        run(3, "fails.py", seconds=SECONDS)
+        lesson.run(3, "fails.py", seconds=SECONDS)
     assert "Traceback" in error.value.__notes__[0]
     assert time.monotonic() - begun < SECONDS / 2
     assert not children()
 
 
-def test_what_hangs_ends_and_what_is_long_does_not_block(run, folder):
+def test_what_hangs_ends_and_what_is_long_does_not_block(folder):
     (folder / "waits.py").write_text("import time\ntime.sleep(600)\n")
     (folder / "says.py").write_text("import sys\nprint('x\\n' * 100_000, *sys.argv[1:])\n")
     with pytest.raises(subprocess.TimeoutExpired):
-        run(2, "waits.py", seconds=1)
+        lesson.run(2, "waits.py", seconds=1)
     assert not children()
-    said = run(2, "says.py", 1, "two", seconds=SECONDS)
+    said = lesson.run(2, "says.py", 1, "two", seconds=SECONDS)
     assert {text[-8:] for text in said} == {"x\n 1 two\n"[-8:]}
 
 
@@ -444,7 +307,7 @@ def children() -> list[psutil.Process]:
 def test_no_process_outlives_a_program_that_is_killed(folder):
     """As a notebook whose kernel is killed: the two processes end, although they would wait."""
     (folder / "waits.py").write_text("import time\ntime.sleep(600)\n")
-    program = source_with("def run(", LESSON) + "\nrun(2, 'waits.py')\n"
+    program = "from feed_many_devices import run\n\nrun(2, 'waits.py')\n"
     with subprocess.Popen([sys.executable, "-c", program]) as killed:
         for _ in range(1_000):
             found = psutil.Process(killed.pid).children()
@@ -460,50 +323,3 @@ def test_no_process_outlives_a_program_that_is_killed(folder):
             break
         time.sleep(0.1)
     assert not running(pids)
-
-
-# A position in examples ---------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def rows_from():
-    names = {"itertools": itertools, "np": np}
-    exec(source_with("def rows_from(", DEPTH), names)
-    return names["rows_from"]
-
-
-@pytest.mark.parametrize(
-    ("examples", "size"), [(1, 4), (7, 8), (8, 8), (13, 4), (100, 12), (997, 64), (50, 132)]
-)
-@pytest.mark.parametrize("processes", [1, 2, 4])
-def test_rows_come_once_an_epoch_and_any_position_goes_on(rows_from, examples, size, processes):
-    def wholes(position, size, processes):
-        streams = [rows_from(position, examples, size, 3, p, processes) for p in range(processes)]
-        for parts in zip(*streams, strict=True):
-            assert {len(part) for part in parts} == {size // processes}
-            yield np.concatenate(parts)  # one behind the other
-
-    steps = 3 * examples // size + 2
-    alone = np.concatenate([*itertools.islice(wholes(0, size, 1), steps)])
-    for epoch in range(3):
-        assert sorted(alone[epoch * examples :][:examples]) == list(range(examples))
-    split = np.concatenate([*itertools.islice(wholes(0, size, processes), steps)])
-    assert np.array_equal(split, alone)
-    position = size * (steps // 2)
-    resumed = itertools.islice(wholes(position, 2 * processes, processes), 5)
-    resumed = np.concatenate([*resumed])[: len(alone) - position]
-    assert np.array_equal(resumed, alone[position:][: len(resumed)])
-    if examples > 10:
-        assert not np.array_equal(alone[:examples], alone[examples : 2 * examples])
-        other = next(rows_from(0, examples, size, 4))
-        assert not np.array_equal(other, alone[:size])
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [(-1, 9, 4, 0), (0, 0, 4, 0), (0, 9, 0, 0), (0, 9, 4, 0, 0, 3), (0, 9, 4, 0, 2, 2)],
-)
-def test_what_is_no_stream_is_refused_in_a_sentence(rows_from, arguments):
-    with pytest.raises(ValueError, match=r"no stream|cannot split") as refusal:
-        next(rows_from(*arguments))
-    assert "\n" not in str(refusal.value)
