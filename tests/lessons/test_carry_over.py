@@ -13,6 +13,8 @@ from benchmarks import bench
 from tools.check import fix
 from tools.lesson import lessons
 
+pytestmark = pytest.mark.slow
+
 
 def promising() -> list[str]:
     """The lessons with a pipeline that promises what the contract says."""

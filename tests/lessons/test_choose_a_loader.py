@@ -12,6 +12,8 @@ import pytest
 
 from tools.lesson import benchmark_results, lessons, result_cells
 
+pytestmark = pytest.mark.slow
+
 NAME, SHORT = "choose_a_loader_in_depth", "choose_a_loader"
 PROGRAMS = "Run Ray Data, SPDL or WebDataset from any step"
 DASH = "\N{EN DASH} "  # begins an entry that has no answer, but a reason

@@ -11,6 +11,8 @@ import right_pipelines
 from benchmarks import contract
 from benchmarks.contract import Case, Refused
 
+pytestmark = pytest.mark.slow
+
 ORDINARY = Case(1_010, 20, processes=2, start=57)
 RIGHT = Path(right_pipelines.__file__).read_text()
 

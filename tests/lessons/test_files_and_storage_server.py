@@ -9,6 +9,8 @@ import time
 import pytest
 from expecting import written
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_server_listens_here_alone_and_ends_when_the_notebook_is_killed(tmp_path):
     written("files_and_storage_in_depth", tmp_path)

@@ -11,7 +11,10 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills process groups")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="kills process groups"),
+]
 
 PROGRAM = '''
 """Read from a worker of Grain, say so, and go on until stopped."""

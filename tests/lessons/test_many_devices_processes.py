@@ -16,7 +16,10 @@ import pytest
 from expecting import written
 from processes import running
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ends processes by Linux's prctl")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="ends processes by Linux's prctl"),
+]
 
 SECONDS = 400  # other tests run beside these
 

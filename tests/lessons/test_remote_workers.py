@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def ray():

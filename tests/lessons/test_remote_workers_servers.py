@@ -15,6 +15,8 @@ from processes import running
 
 from tools.lesson import lessons
 
+pytestmark = pytest.mark.slow
+
 DEPTH = "remote_workers_in_depth"
 
 

@@ -17,7 +17,10 @@ import pytest
 from PIL import Image
 from processes import running
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pidfd and /dev/shm are Linux's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="pidfd and /dev/shm are Linux's"),
+]
 
 PATIENCE_S = 120  # for what takes seconds on a quiet machine
 

@@ -15,6 +15,8 @@ from benchmarks import bench, contract, in_process
 from offline.problem import Problem
 from tools.lesson import benchmark_results, lessons, machine, modules
 
+pytestmark = pytest.mark.slow
+
 # A lesson in a process of its own -----------------------------------------------------------
 
 

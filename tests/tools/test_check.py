@@ -7,6 +7,8 @@ from tiny_lesson import BELOW_A_PROOF, SPOILED, code, edit_md, edit_notebook, fi
 from tools.check import check
 from tools.lesson import facts, lessons
 
+pytestmark = pytest.mark.slow
+
 
 def proof(notebook):
     return lessons.code_cells(notebook, "proof")[0]

@@ -18,6 +18,8 @@ from offline.problem import Problem
 from tools.lesson import lessons
 from tools.run import colab, kernels
 
+pytestmark = pytest.mark.slow
+
 FREEZE = """\
 # generated
 jax==0.9.1

@@ -13,6 +13,8 @@ from tools.check import check, fix
 from tools.lesson import lessons
 from tools.run import execute, kernels
 
+pytestmark = pytest.mark.slow
+
 
 def test_execute_stores_outputs_and_passes_them_to_nbval(workshop, python):
     write_tiny(code("print(6 * 7)"), code("print('GPU')", "requires-gpu"))

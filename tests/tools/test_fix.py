@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from tiny_lesson import (
     BELOW_A_PROOF,
     HEADER,
@@ -15,6 +16,8 @@ from tiny_lesson import (
 
 from tools.check import check, fix
 from tools.lesson import lessons, owners
+
+pytestmark = pytest.mark.slow
 
 
 def test_fix_writes_what_follows_from_something_else(repository, python):

@@ -16,6 +16,8 @@ from offline.problem import Problem
 from tools.lesson import lessons
 from tools.run import kernels
 
+pytestmark = pytest.mark.slow
+
 
 def tree(folder: Path) -> dict[str, bytes]:
     """Every file below the folder but the lock, by its path."""

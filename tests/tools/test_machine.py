@@ -10,6 +10,8 @@ import pytest
 from offline.problem import Problem
 from tools.lesson import files, machine
 
+pytestmark = pytest.mark.slow
+
 
 def test_two_that_store_at_once_lose_nothing(tmp_path):
     file = tmp_path / "results/cpu.json"

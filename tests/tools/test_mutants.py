@@ -6,7 +6,10 @@ import textwrap
 import mutants
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring"),
+]
 
 MODULE = '''
 def clipped(x, low=0):

@@ -11,6 +11,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tools.lesson import lessons
 from tools.run import nbval_cells
 
+pytestmark = pytest.mark.slow
+
 
 def collected(session, name):
     """The code cells of a lesson as items of a run, with no kernel started."""

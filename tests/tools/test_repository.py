@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 from tools.check import check
 from tools.lesson import lessons
 
+pytestmark = pytest.mark.slow
+
 ROOT = lessons.ROOT
 
 

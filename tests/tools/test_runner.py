@@ -12,6 +12,8 @@ from processes import running
 from offline.problem import Problem
 from tools.run import runner
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def started(tmp_path):

@@ -13,6 +13,8 @@ from tools.lesson import lessons
 from tools.run import record
 from tools.site import records, search, site_pages
 
+pytestmark = pytest.mark.slow
+
 code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
 
 

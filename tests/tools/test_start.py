@@ -14,6 +14,8 @@ from offline.problem import Problem
 from tools.lesson import install, lessons
 from tools.run import kernels
 
+pytestmark = pytest.mark.slow
+
 ROOT = lessons.ROOT
 SEGFAULT = "import os, signal\nif {unless}:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
 BACKEND = "def default_backend(): return 'cpu'\n"

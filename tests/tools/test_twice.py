@@ -5,6 +5,8 @@ import pytest
 from tools.lesson import lessons
 from tools.run import twice
 
+pytestmark = pytest.mark.slow
+
 FIRST, AGAIN = twice.IN_A_ROW
 (WHOLE,) = twice.ANOTHER_DAY
 
