@@ -56,7 +56,7 @@ def written(tmp_path_factory):
 
 def test_the_modules_of_all_pages_pass_ruff(written):
     rules = ["--config", str(lessons.ROOT / "ruff.toml"), "--select=E,F,W,I,B,UP,SIM,A,RUF,PL"]
-    ignored = ["--ignore=PLR2004,B905,PLR0913,PLR0917,E501,SIM102"]
+    ignored = ["--ignore=PLR2004,B905,PLC0415,PLR0913,PLR0917,E501,SIM102"]
     command = [sys.executable, "-m", "ruff", "check", *rules, *ignored, str(written)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
