@@ -270,7 +270,7 @@ def of_lesson(name: str, only: str) -> int:
     files = [file for file in tests_of(name) if says.search(file.read_text())]
     trial = Trial([modules.module_name(page) for page in own], known, only)
     start = time.monotonic()
-    quiet = "-q", "-p", "no:cacheprovider", "--no-header", "--no-summary"
+    quiet = "-q", "-m", "not weekly", "-p", "no:cacheprovider", "--no-header", "--no-summary"
     if code := pytest.main([*map(str, files), *quiet], [trial]):
         return code
     entries = tomllib.loads(ACCEPTED.read_text())

@@ -211,6 +211,11 @@ def test_training():
         assert np.allclose(one, two, atol=1e-5), "another step is the first"
 
 
+def kept(folder) -> list[int]:
+    """The steps of the checkpoints in a folder."""
+    return sorted(int(path.name) for path in Path(folder).iterdir())
+
+
 def test_going_on():
     """A run that goes on ends with the parameters of one that was never stopped."""
     random = np.random.default_rng(0)
@@ -230,13 +235,13 @@ def test_going_on():
         whole = train_for(f"{folder}/whole", batches, 23)
         train_for(f"{folder}/parts", batches, 13)
         parts = train_for(f"{folder}/parts", batches, 23)
-        steps = sorted(int(path.name) for path in Path(folder, "parts").iterdir())
-        assert len(steps) == 2, f"the checkpoints {steps} are kept, not two"
+        assert kept(f"{folder}/parts") == [10, 20], "other checkpoints are kept"
         for one, other in zip(
             jax.tree.leaves(nnx.state(whole)), jax.tree.leaves(nnx.state(parts)), strict=True
         ):
             assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
-        again = train_for(f"{folder}/parts", batches, 23)  # there is nothing left to do
+        train_for(f"{folder}/parts", batches, 20)  # its newest checkpoint: nothing is left to do
+        again = train_for(f"{folder}/parts", batches, 23)
         for one, other in zip(
             jax.tree.leaves(nnx.state(parts)), jax.tree.leaves(nnx.state(again)), strict=True
         ):
@@ -251,4 +256,5 @@ def test_going_on():
         ):
             call = functools.partial(train_for, f"{folder}/parts", others, steps)
             refusal(said, call)
-        train_for(f"{folder}/parts", lesson.Batches(arrays, 8, processes=2), 24)
+        train_for(f"{folder}/parts", lesson.Batches(arrays, 8, processes=2), 31)
+        assert kept(f"{folder}/parts") == [20, 30], "other checkpoints are kept"
