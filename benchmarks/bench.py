@@ -402,7 +402,7 @@ def main() -> None:
 
     def run_lessons() -> int:
         kernels.lay_out_data()
-        modules.write()
+        modules.renew()
         return run(jobs(names, *how), report.text, benchmark_results.FOLDER, quick)
 
     measuring("bench", {}, run_lessons)

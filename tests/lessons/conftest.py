@@ -22,7 +22,4 @@ os.environ |= kernels.kernel_environment() | {
 }
 sys.path.insert(0, str(modules.FOLDER))
 
-
-def pytest_configure(config):
-    if not hasattr(config, "workerinput"):  # or each worker of pytest-xdist would do it again
-        modules.write()
+modules.renew()

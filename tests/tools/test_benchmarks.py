@@ -109,7 +109,7 @@ def test_an_interrupted_run_leaves_no_process(in_terminal, tmp_path, sent):
 
 def test_the_decoder_of_all_lessons_reads_any_folder(tmp_path):
     contract.flat_photographs(tmp_path / "mixed")
-    modules.write()
+    modules.renew()
     with bench.ready(bench.Process(in_process.DECODER)) as [process]:
         assert process.call("file_throughput", 0, 0.1, str(tmp_path / "mixed"))[0] > 0
 

@@ -7,12 +7,14 @@ them to readers. A comment above each part says where it stands in md/.
 """
 
 import argparse
+import hashlib
 import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import filelock
 from nbformat import NotebookNode
 
 from offline.problem import Problem, told
@@ -137,6 +139,23 @@ def write(folder: Path = FOLDER) -> None:
     for file in folder.glob("*.py"):
         if file.name not in made:
             file.unlink()
+
+
+def renew(folder: Path = FOLDER) -> None:
+    """Write the modules where they are not of the pages and tools as they stand.
+
+    Several processes may call it at once: one writes, and the others wait.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [*lessons.MD.glob("*.md"), *Path(__file__).parent.glob("*.py")]
+    digest = hashlib.sha256()
+    for file in sorted(sources):
+        digest.update(file.read_bytes())
+    stamp = folder / ".made-from"
+    with filelock.FileLock(folder / ".lock"):
+        if not stamp.is_file() or stamp.read_text() != digest.hexdigest():
+            write(folder)
+            stamp.write_text(digest.hexdigest())
 
 
 def write_files(page: str, folder: Path) -> None:
