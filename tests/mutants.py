@@ -37,7 +37,7 @@ PAIRS = [
     (ast.Gt, ast.GtE),
     (ast.Eq, ast.NotEq),
     (ast.Is, ast.IsNot),
-    (ast.In, ast.NotIn),
+    (ast.In, ast.NotIn),  # codespell:ignore
     (ast.And, ast.Or),
     (ast.Add, ast.Sub),
     (ast.Mult, ast.Div),

@@ -33,8 +33,8 @@ def imported(source: str) -> set[str]:
     """The dotted names of all that a program imports, wherever in it."""
     nodes = [*ast.walk(ast.parse(source))]
     modules = {n.name for node in nodes if isinstance(node, ast.Import) for n in node.names}
-    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    return modules | {f"{node.module}.{name.name}" for node in froms for name in node.names}
+    imports_from = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return modules | {f"{node.module}.{name.name}" for node in imports_from for name in node.names}
 
 
 @pytest.mark.parametrize("room", ROOMS)
