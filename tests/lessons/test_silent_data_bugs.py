@@ -129,6 +129,30 @@ def scaled(epoch, *where):
         yield batch | {"image": batch["image"] / 255}
 
 
+def fewer_for_the_second(epoch, start, process, processes):
+    """The second process ends two steps earlier: a step that needs both would wait for ever."""
+    stop = STEPS - start - 2 * process
+    return itertools.islice(sound(epoch, start, process, processes), stop)
+
+
+def larger_for_the_second(epoch, start, process, processes):
+    """The same rows, in fewer and larger batches."""
+    mine = [*sound(epoch, start, process, processes)]
+    if process == 0:
+        return iter(mine)
+    pairs = zip(mine[::2], mine[1::2], strict=True)
+    return ({key: np.concatenate([a[key], b[key]]) for key in a} for a, b in pairs)
+
+
+def resume_in_the_first_epoch_only(epoch, start, *where):
+    wrong = epoch > 0 and start > 0
+    return sound(epoch, start + 1 if wrong else start, *where)
+
+
+def all_rows_in_the_second_epoch(epoch, start, process, processes):
+    return sound(epoch, start, *((process, processes) if epoch == 0 else (0, 1)))
+
+
 def test_rows_of_the_test_set_are_found():
     """Of a training set of 200 rows, whose loader gives others, too."""
     train = {name: column[:200] for name, column in EXAMPLES.items()}
@@ -156,6 +180,10 @@ def test_rows_of_the_test_set_are_found():
         (endless, "the epoch has no end"),
         (scaled, "an epoch: 288 with other values or labels"),
         (lambda *_: iter(()), "an epoch: 300 never come"),
+        (fewer_for_the_second, "processes get unequal batches"),
+        (larger_for_the_second, "processes get unequal batches"),
+        (resume_in_the_first_epoch_only, "a start at step 8 of the next epoch gives other batches"),
+        (all_rows_in_the_second_epoch, "all processes in the next epoch: 288 come again"),
     ],
 )
 def test_a_fault_is_found(loader, said):
@@ -219,3 +247,30 @@ def test_equal_examples_are_counted():
 
     assert [*wrong_with(loader, twice)] == []
     assert any("never come" in said for said in wrong_with(sound, twice))
+
+
+def test_ids_beyond_what_a_float_holds_are_told_apart():
+    ids = {"id": 2**60 + np.arange(COUNT), "more": 2**63 + np.arange(COUNT, dtype=np.uint64)}
+
+    def loader(epoch, start, process, processes):
+        for batch in sound(epoch, start, process, processes):
+            yield {name: column[batch["row"]] for name, column in ids.items()}
+
+    def through_float(*where):
+        for batch in loader(*where):
+            yield batch | {"id": batch["id"].astype(np.float64).astype(np.int64)}
+
+    assert [*wrong_with(loader, ids)] == []
+    assert any("other values" in said for said in wrong_with(through_float, ids))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_another_dtype_with_the_same_values_is_no_fault(dtype):
+    """Images that a loader makes float32 without scaling them, and labels that it makes floats."""
+    same = {"image": IMAGES, "label": np.arange(COUNT) * 37 % 101}
+
+    def loader(epoch, start, process, processes):
+        for batch in sound(epoch, start, process, processes):
+            yield {name: column[batch["row"]].astype(dtype) for name, column in same.items()}
+
+    assert [*wrong_with(loader, same)] == []

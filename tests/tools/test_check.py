@@ -23,6 +23,7 @@ ADDED = {  # to the lesson, and what check says then
     "A " + "very " * 40 + "long one.": "a sentence of 43 words (“A very very very very very …”)",
     "It takes 3 minutes to read.": "says “3”, and it is “20”",  # with these words it is
     "# Another title": "exactly one title",
+    "```python\nno_such_code()\n```": "explains code that none of its cells has: no_such_code()",
     ":::{note}\nx\n:::": "uses MyST syntax",
     code("%%writefile a.py\n# " + 79 * "x"): "a line of 81 columns: 80 at most",
     code("1", "setpu"): "unknown tag setpu: choose setup, short-answer",

@@ -15,6 +15,7 @@ import itertools
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 
 from nbformat import NotebookNode
@@ -37,6 +38,10 @@ FILLER = re.compile(
     r"\b(simply|basically|obviously|of course|easily|please|leverage|utilize)\b", re.IGNORECASE
 )
 NOT_PROSE = re.compile(r"^(`{3,}).*?^\1`*$|^[|#][^\n]*$|<[^>]+>", re.MULTILINE | re.DOTALL)
+
+
+FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
+EXCERPT = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def check_lesson(name: str, shared: dict[str, tuple[str, str]] | None = None) -> Iterator[str]:
@@ -69,11 +74,13 @@ def check_source(
     if shared is None:
         shared = owners.shared_cells()
     headings = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    if len(re.findall(r"^# ", headings, re.MULTILINE)) != 1:
+    if len(re.findall(r"^# ", FENCE.sub("", headings), re.MULTILINE)) != 1:
         yield f"md/{name}.md needs exactly one title (`# …`)."
     if found := MYST_SYNTAX.search(headings):
         yield f"md/{name}.md uses MyST syntax ({found[0]}), which Colab shows raw: use CommonMark."
     yield from (f"md/{name}.md {fault}." for fault in check_prose(headings))
+    for first_line in excerpts_of_no_cell(headings, lessons.code_cells(notebook)):
+        yield f"md/{name}.md explains code that none of its cells has: {first_line}"
     if found := glossary.unexplained(headings):
         yield (
             f"md/{name}.md does not explain {', '.join(found)}: write the words out before the "
@@ -118,6 +125,14 @@ def names_of_proofs(cells: list[NotebookNode]) -> Iterator[tuple[int, str]]:
                 if from_proof.get(name):
                     yield number, name
         from_proof |= dict.fromkeys(binds, lessons.folded(cell))
+
+
+def excerpts_of_no_cell(markdown: str, cells: list[NotebookNode]) -> Iterator[str]:
+    """The first line of each excerpt (```python) that is in no cell, whatever its indentation."""
+    for excerpt in EXCERPT.findall(markdown):
+        shifted = [textwrap.indent(excerpt, " " * 4 * level) for level in range(4)]
+        if not any(text in f"{cell.source}\n" for text in shifted for cell in cells):
+            yield excerpt.partition("\n")[0]
 
 
 def check_prose(markdown: str) -> Iterator[str]:
