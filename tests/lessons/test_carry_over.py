@@ -16,6 +16,17 @@ from tools.lesson import lessons
 pytestmark = pytest.mark.slow
 
 
+ENTRY = """
+[[lesson]]
+name = "{name}"
+group = "Loaders"
+have = "a loader"
+question = "Does it carry over?"
+hardware = "any"
+run = 1
+"""
+
+
 def promising() -> list[str]:
     """The lessons with a pipeline that promises what the contract says."""
     promised = "tuned-pipeline", "files-pipeline"
@@ -40,7 +51,10 @@ def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
     for name, source in {"tiny_right": right, "tiny_wrong": wrong}.items():
         notebook = jupytext.reads(source, fmt="md:myst")
         jupytext.write(notebook, workshop / "notebooks" / f"{name}.ipynb")
-    tests = "tests/lessons/test_carry_over.py", "-k", "lesson_carries_over and tiny"
+        (workshop / "md" / f"{name}.md").write_text(source)
+        with (workshop / "lessons.toml").open("a") as listed:
+            listed.write(ENTRY.format(name=name))
+    tests = "tests/lessons/test_carry_over.py", "-m", "slow", "-k", "lesson_carries_over and tiny"
     done = python("-m", "pytest", *tests, cwd=workshop, env={"CARRY_OVER_CASES": "20"})
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "tiny_wrong is refused: 0 examples for batches of 4: raises IndexError" in done.stdout
