@@ -149,6 +149,27 @@ def resume_in_the_first_epoch_only(epoch, start, *where):
     return sound(epoch, start + 1 if wrong else start, *where)
 
 
+def resume_by_rows_of_all(epoch, start, process, processes):
+    """Each process skips as many rows as all processes together should."""
+    rows = order(epoch)[process::processes]
+    size = SIZE // processes
+    for first in range(SIZE * start, len(rows) - size + 1, size):
+        yield of(rows[first : first + size])
+
+
+def no_set_epoch_in_processes(epoch, start, process, processes):
+    return sound(epoch if processes == 1 else 0, start, process, processes)
+
+
+def never_the_last(epoch, *where):
+    rows = order(epoch)
+    return batches(rows[rows < COUNT - 1], *where)
+
+
+def one_batch(epoch, start, process, processes):
+    yield of(order(epoch)[process::processes])
+
+
 def all_rows_in_the_second_epoch(epoch, start, process, processes):
     return sound(epoch, start, *((process, processes) if epoch == 0 else (0, 1)))
 
@@ -180,6 +201,10 @@ def test_rows_of_the_test_set_are_found():
         (endless, "the epoch has no end"),
         (scaled, "an epoch: 288 with other values or labels"),
         (lambda *_: iter(()), "an epoch: 300 never come"),
+        (resume_by_rows_of_all, "a start at step 8 gives other batches in 2 processes"),
+        (no_set_epoch_in_processes, "the next epoch has the same order"),
+        (never_the_last, "1 examples come in no epoch"),
+        (one_batch, "an epoch has too few batches to check a start"),
         (fewer_for_the_second, "processes get unequal batches"),
         (larger_for_the_second, "processes get unequal batches"),
         (resume_in_the_first_epoch_only, "a start at step 8 of the next epoch gives other batches"),
@@ -274,3 +299,59 @@ def test_another_dtype_with_the_same_values_is_no_fault(dtype):
             yield {name: column[batch["row"]].astype(dtype) for name, column in same.items()}
 
     assert [*wrong_with(loader, same)] == []
+
+
+def stream_of(columns, collate=lambda column, rows: column[rows]):
+    """A sound loader of other columns."""
+
+    def loader(epoch, start, process, processes):
+        for batch in sound(epoch, start, process, processes):
+            yield {name: collate(column, batch["row"]) for name, column in columns.items()}
+
+    return loader
+
+
+def test_texts_in_lists_as_bytes_and_of_several_columns():
+    """As a DataLoader, tf.data and a table give them."""
+    texts = np.array([["a" * (n % 7), f"Nr. {n} ü"] for n in range(COUNT)])
+    columns = {"pair": texts, "text": texts[:, 1]}
+    assert wrong_with(stream_of(columns), columns) == []
+    one = {"text": texts[:, 1]}
+    as_list = stream_of(one, lambda column, rows: column[rows].tolist())
+    as_bytes = stream_of(one, lambda column, rows: np.char.encode(column[rows], "utf-8"))
+    for loader in (as_list, as_bytes):
+        assert wrong_with(loader, one) == []
+
+
+def test_objects_that_hold_arrays_are_compared_whole():
+    images = np.empty(COUNT, object)
+    images[:] = [np.full((40, 40 + n % 3), n) for n in range(COUNT)]
+    spoilt = images.copy()
+    spoilt[7] = images[7].copy()
+    spoilt[7][20] = 0
+    assert wrong_with(stream_of({"x": images}), {"x": images}) == []
+    found = wrong_with(stream_of({"x": spoilt}), {"x": images})
+    assert any(": 1 with other values or labels" in said for said in found)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(COUNT) * 1j,
+        np.datetime64("2026-11-28") + np.arange(COUNT),
+        np.where(np.arange(COUNT) % 3, np.arange(COUNT), np.nan),
+        2**53 + np.arange(COUNT),
+    ],
+    ids=["complex", "dates", "missing values", "at the border of floats"],
+)
+def test_values_of_other_kinds_are_equal_to_themselves_and_to_no_other(values):
+    columns = {"row": np.arange(COUNT), "value": values}
+    assert wrong_with(stream_of(columns), columns) == []
+    swapped = {"row": np.arange(COUNT), "value": values[::-1]}
+    assert "other values" in " ".join(wrong_with(stream_of(swapped), columns))
+
+
+def test_columns_of_unequal_length_are_an_error():
+    columns = {"row": np.arange(COUNT), "label": np.arange(COUNT + 1)}
+    with pytest.raises(ValueError, match="zip"):
+        wrong_with(stream_of({"row": np.arange(COUNT)}), columns)
