@@ -17,9 +17,13 @@ from tools.run import kernels
 os.environ |= kernels.kernel_environment() | {
     "MPLBACKEND": "agg",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    "JAX_NUM_CPU_DEVICES": "2",  # the page on DLPack copies from one to the other
     "PYTHONPATH": os.pathsep.join([str(modules.FOLDER), os.environ.get("PYTHONPATH", "")]),
 }
 sys.path.insert(0, str(modules.FOLDER))
+
+import jax
+
+# The page on DLPack copies from one to the other. Not by a variable, which all that is started has.
+jax.config.update("jax_num_cpu_devices", 2)
 
 modules.renew()
