@@ -257,7 +257,7 @@ def of_lesson(name: str, only: str) -> int:
     sys.path.insert(0, str(TESTS.parent))
     from tools.lesson import lessons, modules
 
-    modules.write()
+    modules.renew()
     pages = modules.pages()
     own = [page for page in (name, name + lessons.DEPTH) if page in pages]
     earlier = pages[: pages.index(own[0])]

@@ -1,12 +1,9 @@
 """What the tests of what readers copy expect: a refusal in one sentence, equal pytrees."""
 
-from pathlib import Path
-
 import jax
 import numpy as np
 
 from benchmarks.contract import Refused
-from tools.lesson import copies, lessons
 
 
 def refusal(said, call, kind=ValueError) -> str:
@@ -36,10 +33,3 @@ def refuses_lost_arrays(dataset_of) -> None:
     labels = np.arange(8)
     for images in (numbers, labels.astype(str), labels[1:]):
         refusal("arrays", lambda images=images: dataset_of(images, labels))
-
-
-def written(page: str, folder: Path) -> None:
-    """Write the files that a page writes with `%%writefile`: its programs."""
-    for cell in filter(copies.writes, lessons.code_cells(lessons.read_md(page))):
-        first, _, source = cell.source.partition("\n")
-        (folder / first.split()[1]).write_text(source)

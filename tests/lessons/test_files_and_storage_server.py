@@ -7,13 +7,14 @@ import sys
 import time
 
 import pytest
-from expecting import written
+
+from tools.lesson import modules
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_server_listens_here_alone_and_ends_when_the_notebook_is_killed(tmp_path):
-    written("files_and_storage_in_depth", tmp_path)
+    modules.write_files("files_and_storage_in_depth", tmp_path)
     killed = """
 import os, psutil, signal, subprocess, sys
 command = [sys.executable, "storage_server.py"]

@@ -13,8 +13,9 @@ import feed_many_devices as lesson
 import numpy as np
 import psutil
 import pytest
-from expecting import written
 from processes import running
+
+from tools.lesson import modules
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,7 +29,7 @@ SECONDS = 400  # other tests run beside these
 def folder(tmp_path_factory):
     """The lesson's script for all, and the programs of the tests."""
     folder = tmp_path_factory.mktemp("many")
-    written("many_devices", folder)
+    modules.write_files("many_devices", folder)
     for program in (EVERYTHING, IN_DEPTH):
         (folder / program.split('"""')[1].split()[0]).write_text(program)
     with pytest.MonkeyPatch.context() as patch:

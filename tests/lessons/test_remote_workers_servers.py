@@ -10,10 +10,9 @@ import time
 import kubernetes_validate
 import pytest
 import yaml
-from expecting import written
 from processes import running
 
-from tools.lesson import lessons
+from tools.lesson import lessons, modules
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +96,7 @@ os.kill(os.getpid(), 9)
 
 def test_no_server_outlives_the_program_that_started_it(tmp_path):
     """The page's program, told to end with another, which is killed."""
-    written(DEPTH, tmp_path)
+    modules.write_files(DEPTH, tmp_path)
     done = run(SERVERS, tmp_path)
     assert done.returncode == -9, done.stderr
     servers = [*map(int, done.stdout.split())]

@@ -72,7 +72,6 @@ def test_copy_buttons_copy_the_code_alone_or_with_its_imports(open_page):
     assert copied(tab, tab.locator(".tag_short-answer .cell_input .highlight").first) == cell.source
     tab.get_by_role("button", name="Copy it with its imports").first.click()
     tab.get_by_role("button", name="Copied").first.wait_for()
-    block = cell.source
     for _ in range(100):  # the button above says "Copied!" for a while, too
         block = tab.evaluate("navigator.clipboard.readText()")
         if block != cell.source:
