@@ -19,11 +19,10 @@ os.environ |= kernels.kernel_environment() | {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "PYTHONPATH": os.pathsep.join([str(modules.FOLDER), os.environ.get("PYTHONPATH", "")]),
 }
-sys.path.insert(0, str(modules.FOLDER))
-
 import jax
 
 # The page on DLPack copies from one to the other. Not by a variable, which all that is started has.
 jax.config.update("jax_num_cpu_devices", 2)
 
 modules.renew()
+sys.path.insert(0, str(modules.FOLDER))  # not before: Python remembers a folder that is missing
