@@ -85,8 +85,6 @@ class Lesson:
         self.code = types.SimpleNamespace(**defined)
         for cell in lessons.subject_cells(name):
             self.tags.update(lessons.tags(cell))
-        # Of `Batches` each process says how many rows it gets; elsewhere all share a batch.
-        self.rows_each = "shared-batches" in self.tags
         self.dataset_of = getattr(self.code, "dataset_of", contract.listed)
         images, labels = lay_out.read_split("train")
         self.arrays = images.copy(), labels.astype(np.int32)
@@ -109,15 +107,15 @@ class Lesson:
         if "tuned-pipeline" in self.tags:
             for case in contract.CASES:
                 tuned = self.code.tuned_batches
-                contract.check_case(tuned, case, self.dataset_of, self.rows_each)
+                contract.check_case(tuned, case, self.dataset_of)
         if "files-pipeline" in self.tags:
             with tempfile.TemporaryDirectory() as folder:
-                contract.check_files(self.code.file_batches, Path(folder), rows_each=self.rows_each)
+                contract.check_files(self.code.file_batches, Path(folder))
 
     def _check_mnist(self) -> None:
         tuned = self.code.tuned_batches
         tuned = functools.partial(tuned, *self._data(tuned))
-        stream = contract.Stream(tuned, contract.Examples(*self.arrays), BATCH, 0, self.rows_each)
+        stream = contract.Stream(tuned, contract.Examples(*self.arrays), BATCH, 0)
         contract.check_stream(stream, start=BATCHES + 7, processes=2)
 
     def _data(self, pipeline: Callable) -> tuple:

@@ -88,11 +88,11 @@ def tried(share: int = 1, **given):
     return decorated
 
 
-def run(tuned, dataset_of=None, share: int = 1, rows_each: bool = False) -> None:
+def run(tuned, dataset_of=None, share: int = 1) -> None:
     """Try `tuned` on CASES // share inputs. Raises Refused, which names the smallest case found."""
 
     @tried(share, case=cases())
     def check(case):
-        contract.check_case(tuned, case, dataset_of, rows_each)
+        contract.check_case(tuned, case, dataset_of)
 
     check()

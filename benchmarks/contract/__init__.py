@@ -6,9 +6,8 @@ and `file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0,
 - A pipeline is a stream without end, and the step number is its whole state: batch number `step`
   follows from the data, the seed and the step. `len(images) // batch_size` batches are an epoch,
   shuffled by the seed and the epoch, with no example twice. A resume passes `start`.
-- Each process gets its own rows of the same batch. In a lesson that builds on `Batches`,
-  `batch_size` is the number of rows of this process; elsewhere it is that of all processes
-  together, of which each gets `batch_size // processes`.
+- Each process gets its own rows of the same batch. `batch_size` is the number of rows of this
+  process, so that two processes with 64 rows train on the rows of one with 128.
 - Sizes, classes and counts come from the data. Two streams of the same data may run at once.
 - Batches are NumPy arrays in the dtypes of the input, or in those that JAX makes of 64 bits.
   `file_batches` yields images uint8 (rows, size, size, 3) and labels int32 (rows,): decoded,
@@ -16,7 +15,7 @@ and `file_batches(folder, batch_size, size, seed, start=0, workers=0, process=0,
   by the seed, the epoch and the photograph. Each class has a folder, numbered in alphabetical
   order; an empty one keeps its number. Suffixes count in any case; hidden files do not.
 - What cannot work raises ValueError at the first batch at the latest, in a sentence that names it:
-  fewer examples than a batch, processes that do not divide it, a folder without an image, a file
+  fewer examples than a batch of all processes, a folder without an image, a file
   that is none.
 - A pipeline whose first argument is called `dataset` takes one instead of the two arrays: a list of
   examples, unless the lesson has `dataset_of(images, labels)`, which makes one.

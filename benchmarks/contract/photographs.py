@@ -197,21 +197,20 @@ def turned_ramps(folder: Path) -> Path:
 
 
 def files_stream(
-    file_batches: Callable, source: Photographs, batch_size: int, rows_each: bool = False
+    file_batches: Callable, source: Photographs, batch_size: int
 ) -> Stream:
     make = functools.partial(file_batches, source.folder, size=source.size)
-    return Stream(make, source, batch_size, 3, rows_each)
+    return Stream(make, source, batch_size, 3)
 
 
 def file_promises(
     file_batches: Callable,
     folder: Path,
     workers: Iterable[int] = (1, 2),
-    rows_each: bool = False,
 ) -> list[Promise]:
     """Every promise of `file_batches`, on folders that are made below `folder`."""
-    mixed = files_stream(file_batches, flat_photographs(folder / "mixed"), 8, rows_each)
-    ramps = files_stream(file_batches, Ramps(folder / "ramps"), 4, rows_each)
+    mixed = files_stream(file_batches, flat_photographs(folder / "mixed"), 8)
+    ramps = files_stream(file_batches, Ramps(folder / "ramps"), 4)
     errors, by_crops = functools.partial(check_file_errors, file_batches), {"each once", "refuses"}
     return [
         *promises(mixed, start=7, processes=4),
@@ -230,8 +229,7 @@ def check_files(
     file_batches: Callable,
     folder: Path,
     workers: Iterable[int] = (1, 2),
-    rows_each: bool = False,
 ) -> None:
     """Raises Refused if `file_batches` breaks a promise on folders that it makes below `folder`."""
-    for _, check in file_promises(file_batches, folder, workers, rows_each):
+    for _, check in file_promises(file_batches, folder, workers):
         check()

@@ -181,7 +181,6 @@ class Stream:
     source: "Examples"  # or Photographs
     batch_size: int  # rows of a step, those of all processes together
     seed: int
-    rows_each: bool = False  # whether the pipeline's batch_size is that of each process
 
     @property
     def steps(self) -> int:
@@ -194,8 +193,8 @@ class Stream:
         return self.take(EPOCHS * self.steps)
 
     def open(self, processes: int = 1, **other) -> Iterable:
-        rows = self.batch_size // processes if self.rows_each else self.batch_size
         split = {"processes": processes} if processes > 1 else {}
+        rows = self.batch_size // processes  # of each process
         return self.make(**{"batch_size": rows, "seed": self.seed} | split | other)
 
     def take(self, count: int, **other) -> list[Batch]:
@@ -359,16 +358,16 @@ def check_short_refused(stream: Stream, batch_size: int) -> None:
 
 
 def check_refusals(stream: Stream) -> None:
-    """Raises Refused unless batches that are too large or empty, or do not divide, are ValueErrors.
+    """Raises Refused unless batches that are too large or empty are ValueErrors.
 
-    The processes, one more than the rows of a batch, do not divide it.
+    They are too large for one process, or for several together.
     """
     check_short_refused(stream, stream.source.count + 1)
-    processes = stream.batch_size + 1
+    processes = stream.steps + 1
     check_refusal(
-        lambda: stream.open(processes=processes),
+        lambda: stream.open(batch_size=stream.batch_size, processes=processes),
         f"{processes} processes for batches of {stream.batch_size}",
-        [processes],
+        [processes, processes * stream.batch_size],
     )
     check_short_refused(stream, 0)
 

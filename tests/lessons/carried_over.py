@@ -21,10 +21,10 @@ class CarriedOver(in_process.Lesson):
                 if case.count >= case.batch_size:
                     contract.check_idiom(self.code.batches, case, self.dataset_of)
         if tuned := getattr(self.code, "tuned_batches", None):
-            hypothesis_cases.run(tuned, self.dataset_of, rows_each=self.rows_each)
+            hypothesis_cases.run(tuned, self.dataset_of)
             if contract.takes_dataset(tuned):
                 some_of = contract.some_of(self.dataset_of)
-                contract.check_case(tuned, contract.CASES[-2], some_of, self.rows_each)
+                contract.check_case(tuned, contract.CASES[-2], some_of)
             self.ask_checker(tuned)
         if hasattr(self.code, "decode_crop"):  # not the library's decoder, but the lesson's
             with tempfile.TemporaryDirectory() as folder:
@@ -38,9 +38,10 @@ class CarriedOver(in_process.Lesson):
         given = contract.given(tuned, examples, self.dataset_of)
 
         def loader(epoch, start, process, processes):
-            size = rows // processes if self.rows_each else rows
             split = {"process": process, "processes": processes} if processes > 1 else {}
-            stream = tuned(*given, batch_size=size, seed=0, start=epoch * steps + start, **split)
+            stream = tuned(
+                *given, batch_size=rows // processes, seed=0, start=epoch * steps + start, **split
+            )
             return itertools.islice(stream, steps - start)
 
         for sentence in in_process.imported("silent_data_bugs").wrong_with(loader, examples):

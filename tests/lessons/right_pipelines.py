@@ -11,16 +11,15 @@ from PIL import Image, ImageOps
 
 def index_batches(count, batch_size, seed, start=0, process=0, processes=1):
     """Endless (epoch, indices of a batch's rows) from batch `start` on. Raises ValueError."""
-    if not 0 < batch_size <= count:
-        raise ValueError(f"{count} examples do not fill a batch of {batch_size}.")
-    if batch_size % processes:
-        raise ValueError(f"{processes} processes do not divide a batch of {batch_size}.")
-    steps = count // batch_size
+    together = batch_size * processes
+    if not 0 < together <= count:
+        raise ValueError(f"{count} examples do not fill a batch of {together}.")
+    steps = count // together
     first, skipped = divmod(start, steps)
     for epoch in itertools.count(first):
         order = np.random.default_rng((seed, epoch)).permutation(count)
-        for indices in order[: steps * batch_size].reshape(steps, batch_size)[skipped:]:
-            yield epoch, indices[process::processes]
+        for indices in order[: steps * together].reshape(steps, together)[skipped:]:
+            yield epoch, indices[process * batch_size :][:batch_size]
         skipped = 0
 
 

@@ -34,7 +34,7 @@ def refused(check, *arguments) -> str:
 
 IMAGES, LABELS = "images.take(indices, axis=0)", "labels.take(indices)"
 ORDER, STARTS = "np.random.default_rng((seed, epoch)).permutation(count)", "divmod(start, steps)"
-TOO_FEW = 'ValueError(f"{count} examples do not fill a batch of {batch_size}.")'
+TOO_FEW = 'ValueError(f"{count} examples do not fill a batch of {together}.")'
 TWICE = f"np.resize({ORDER}[:800], count)"
 BUFFER = "np.argsort(np.arange(count) + np.random.default_rng((seed, epoch)).uniform(0, 50, count))"
 SHARED = "(epoch or np.random.seed(seed), np.random.permutation(count))[1]"  # one for all streams
@@ -64,12 +64,12 @@ BROKEN = [
     (STARTS, "divmod(0, steps)", "a stream from batch 50 is not the rest of one from 0"),
     (STARTS, "start // steps, 0", "a stream from batch 57 is not the rest of one from 0"),
     (STARTS, LATE, "a stream from batch 50,057 is not the rest of one from 50,000"),
-    ("process::processes", ": batch_size // processes", "2 processes lack 10 of the 20 rows of b"),
+    ("process * batch_size :", ":", "2 processes lack 10 of the 20 rows of b"),
     (f"raise {TOO_FEW}", "return", "1010 examples for batches of 1011: ends without a batch"),
     (TOO_FEW, "IndexError()", "for batches of 1011: raises IndexError, not ValueError"),
     (TOO_FEW, 'ValueError("too few")', "the error does not say so"),
     (TOO_FEW, r'ValueError(f"{count}\n{batch_size}")', "the error is more than one sentence"),
-    ("if batch_size % processes", "if 0", "21 processes for batches of 20: gives a batch, without"),
+    ("0 < together <=", "0 < batch_size <=", "51 processes for batches of 20: raises ZeroDivision"),
 ]
 
 

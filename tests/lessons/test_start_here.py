@@ -1,18 +1,25 @@
 """What a reader copies from the first lesson, on arrays that it does not have."""
 
+import collections
 import functools
+import shutil
 import tempfile
 from pathlib import Path
 
 import feed_start_here as lesson
+import grain
 import jax
 import numpy as np
 import optax
 import pandas as pd
+import polars
+import pytest
 from expecting import refusal, same
 from flax import nnx
 from hypothesis import strategies as st
 from hypothesis_cases import tried
+from orbax.checkpoint import v1 as ocp
+from torch.utils.data import DataLoader
 
 SIZES = {
     "examples": st.integers(1, 200),
@@ -41,13 +48,17 @@ def test_epochs():
             return
         whole = lesson.Batches(arrays, together, seed)
         parts = [lesson.Batches(arrays, batch_size, seed, p, processes) for p in range(processes)]
-        assert whole.steps == examples // together, "another number of steps in an epoch"
-        lost = examples - whole.steps * together
-        assert {one.left_out for one in (whole, *parts)} == {lost}, "left_out is another number"
-        steps = range(epoch * whole.steps, (epoch + 1) * whole.steps)
-        seen = [whole[step] for step in steps]
+        assert whole.steps_per_epoch == examples // together, "another number of steps in an epoch"
+        lost = examples - whole.steps_per_epoch * together
+        assert {one.dropped for one in (whole, *parts)} == {lost}, "dropped is another number"
+        first = epoch * whole.steps_per_epoch
+        steps = range(first, first + whole.steps_per_epoch)
+        seen = [*whole.epoch(epoch)]
+        assert all(same(whole[step], batch) for step, batch in zip(steps, seen, strict=True))
         rows = np.concatenate([batch["row"] for batch in seen])
-        assert len(rows) == len(set(rows)) == whole.steps * together, "rows twice in an epoch"
+        assert len(rows) == len(set(rows)) == whole.steps_per_epoch * together, (
+            "rows twice in an epoch"
+        )
         for step, batch in zip(steps, seen, strict=True):
             split = [part[step] for part in parts]
             assert all(len(part["row"]) == batch_size for part in split), "not batch_size rows"
@@ -92,12 +103,80 @@ def test_layouts():
         assert jax.device_put(found).dtype == found.dtype, f"{kind}: JAX changes the dtype"
 
 
+def test_the_column_has_a_name():
+    """A value that would change without an error is refused, and the message names its column."""
+    row = np.arange(8)
+    unix = 1.7e9 + 0.25 * row
+    for said, column, words in (
+        ("a list", [1, 2], "'x.0'"),  # a pytree of two numbers
+        ("text", np.array(["a"] * 8), "'x': expected an array of numbers, got ndarray of shape"),
+        ("a number", np.float32(1), "'x': expected"),
+        ("no value", None, "expected arrays of one length"),
+        ("a mask", np.ma.masked_equal(row, 3), "'x' has a mask"),
+        ("33 bits", row + 2**33, "'x': 8589934592 does not fit into int32"),
+        ("the least integer", np.array([-(2**63)] * 8), "'x': -9223372036854775808"),
+        ("times", unix, "'x': 1700000000.25 does not fit into float32"),
+        ("an odd float", np.full(8, 2.0**24 + 1), "'x': 16777217.0"),
+        ("NaN", np.where(row < 3, np.nan, row), "'x' has NaN in 3 of 8 rows"),
+        ("NaN in a table", np.float32([[0, 0], [0, np.nan]] * 4), "'x' has NaN in 4 of 8 rows"),
+        ("nulls", pd.Series([1, None] * 4, dtype="Int64"), "'x'"),
+        ("bfloat16", np.full(8, np.nan, jax.numpy.bfloat16), "'x' has NaN in 8 of 8 rows"),
+    ):
+        arrays = {"x": column} if column is None else {"y": row, "x": column}
+        message = refusal(said, lambda arrays=arrays: lesson.Batches(arrays, 2))
+        assert words in message, f"{said}: {message}"
+    assert "the array has NaN" in refusal("one array", lambda: lesson.Batches(unix * np.nan, 2))
+    nested = {"a": (row, row + 2**33)}
+    assert "'a.1'" in refusal("a pytree", lambda: lesson.Batches(nested, 2))
+    for said, column in (
+        ("whole numbers up to 2**24", row + 2.0**24 - 7),
+        ("large numbers that float32 holds", 2.0 ** (row + 30)),
+        ("seven digits", np.linspace(0, 1, 8)),
+        ("infinity", np.full(8, np.inf)),
+    ):
+        [kept] = lesson.Batches({"x": column}, 2).columns
+        assert np.allclose(kept, column, rtol=1e-7), said
+
+
+def test_a_mapped_file_is_not_read():
+    """Its NaN stays unseen, as the page says: a file larger than memory would be read whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/rows.npy", np.float32([1, np.nan]))
+        mapped = np.load(f"{folder}/rows.npy", mmap_mode="r")
+        batches = lesson.Batches(mapped, 2)
+        assert np.isnan(batches[0]).sum() == 1 and np.shares_memory(batches.columns[0], mapped)
+
+
+def test_loops():
+    """`for batch in batches` is an error that says what to write; loaders take the object."""
+    batches = lesson.Batches(numbered(10), 4)
+    for call in (lambda: [*batches], lambda: next(iter(batches)), lambda: list(zip(batches))):
+        assert "batches.epoch(0)" in refusal("a loop", call, TypeError)
+    assert [same(one, batches[n]) for n, one in enumerate(batches.epoch(1), 2)] == [True, True]
+    by_grain = grain.MapDataset.source(batches)[5:].to_iter_dataset()
+    by_torch = DataLoader(batches, None, sampler=range(5, 7), collate_fn=lambda batch: batch)
+    for stream in (by_grain, by_torch):
+        for step, batch in zip((5, 6), stream, strict=False):
+            assert same(batch, batches[step])
+
+
+Pair = collections.namedtuple("Pair", "images labels")
+
+
+def test_structures():
+    """The batches have the structure of the arrays."""
+    row = np.arange(6)
+    for arrays in (row, (row, row), [row], Pair(row, row), {"a": {"b": row}, "c": (row,)}):
+        batch = lesson.Batches(arrays, 3)[1]
+        assert type(batch) is type(arrays)
+        assert jax.tree.structure(batch) == jax.tree.structure(arrays)
+
+
 def test_refusals():
     """What JAX would change without an error, and what is no batch, is refused by a sentence."""
     good = np.arange(8)
     for said, arrays, more in (
         ("a list", {"x": [1, 2, 3]}, {}),
-        ("text", np.array(["a", "b"]), {}),
         ("objects", np.array([1, None]), {}),
         ("times", np.zeros(3, "M8[s]"), {}),
         (
@@ -106,8 +185,6 @@ def test_refusals():
             {"batch_size": 1},
         ),
         ("what becomes infinite", np.array([1e300, 0.5]), {}),
-        ("a mask", np.ma.masked_equal(good, 3), {}),
-        ("integers of 33 bits", good + 2**33, {}),
         ("unsigned integers of 33 bits", good.astype(np.uint64) + 2**33, {}),
         ("two lengths", (good, good[:-1]), {}),
         ("nothing", {}, {}),
@@ -121,14 +198,6 @@ def test_refusals():
     batches = lesson.Batches(good, 2)
     refusal("a step before the first", lambda: batches[-1])
     refusal("half a step", lambda: batches[0.5], TypeError)
-    for said, labels in (
-        ("-1", np.array([0, -1])),
-        ("a column", np.array([[0], [1]])),
-        ("floats", np.array([0.0, 1.0])),
-        ("text", np.array(["cat", "dog"])),
-    ):
-        refusal(f"labels: {said}", lambda labels=labels: lesson.count_classes(labels))
-    assert lesson.count_classes(np.array([0, 4, 2], np.uint8)) == 5
 
 
 class Noisy(nnx.Module):
@@ -151,64 +220,80 @@ class Scores(nnx.Module):
 def test_accuracy():
     """Each row counts once, whatever is left for the last batch."""
     images = np.eye(3, dtype=np.float32)[np.arange(60) % 3]
-    found = lesson.accuracy(Noisy(), {"image": images, "label": np.arange(60) % 3})
+    found = lesson.accuracy(Noisy(), {"inputs": images, "labels": np.arange(60) % 3})
     assert found == 1, f"the dropout of training is at work: {found} of the rows are right"
     random = np.random.default_rng(0)
     for examples in (1, 9, 10, 11, 25):
         arrays = {
-            "image": random.random((examples, 3)),
-            "label": random.integers(0, 3, examples),
+            "inputs": random.random((examples, 3)),
+            "labels": random.integers(0, 3, examples),
         }
-        right = (arrays["image"].argmax(axis=1) == arrays["label"]).mean()
+        right = (arrays["inputs"].argmax(axis=1) == arrays["labels"]).mean()
         found = lesson.accuracy(Scores(), arrays, batch_size=10)
         assert np.isclose(found, right), f"of {examples} rows {found} are right, not {right}"
         for said, labels in (
-            ("a column of labels", arrays["label"][:, None]),
-            ("a label too few", arrays["label"][1:]),
-            ("labels of 33 bits", arrays["label"] + 2**32),
-            ("unknown labels", arrays["label"] - 3),
+            ("a column of labels", arrays["labels"][:, None]),
+            ("a label too few", arrays["labels"][1:]),
+            ("labels of 33 bits", arrays["labels"] + 2**32),
+            ("unknown labels", arrays["labels"] - 3),
         ):
-            others = arrays | {"label": labels}
+            others = arrays | {"labels": labels}
             refusal(said, lambda others=others: lesson.accuracy(Scores(), others))
 
 
-def test_a_model_of_any_images():
-    """It divides by the largest number, of either sign; black images are images, too."""
-    images = np.random.default_rng(0).integers(-9, 5, (6, 9, 5, 2)).astype(np.float32)
-    for scale, largest in ((1, 9), (-3, 27), (0, 1)):
-        assert lesson.CNN(scale * images, 7, nnx.Rngs(0)).largest == largest
-    one, other = (lesson.CNN(scale * images, 7, nnx.Rngs(0))(scale * images) for scale in (1, 8))
-    assert np.allclose(one, other), "the scores depend on the scale of the images"
+def test_labels():
+    """Labels that would train as other classes are refused, with the row of the first."""
+    assert lesson.count_classes(np.array([0, 4, 2], np.uint8)) == 5
+    for labels, words in (
+        (np.array([0, 3, -1]), "got -1 in row 2"),
+        (np.array([[0], [1]]), "(2, 1)"),
+        (np.array([0.0, 1.0]), "float64"),
+        (np.array(["cat", "dog"]), "<U3"),
+        (np.array([True, False]), "bool"),
+    ):
+        message = refusal(words, lambda labels=labels: lesson.count_classes(labels))
+        assert words in message, message
 
 
-def test_training():
-    """The loss of each step, by one optimizer, on the batches of these steps."""
-    random = np.random.default_rng(0)
-    arrays = {"image": random.random((40, 4, 4, 1), np.float32), "label": np.arange(40) % 3}
-    batches = lesson.Batches(arrays, 8)
+def untrained(classes: int = 3, rule=None, **options):
+    """A model of images of 4 x 5 x 2, and its optimizer."""
+    model = lesson.CNN((4, 5, 2), classes, largest=255, rngs=nnx.Rngs(0))
+    if options:
+        model.out = nnx.Linear(4, classes, rngs=nnx.Rngs(0), **options)
+    return model, nnx.Optimizer(model, rule or optax.adam(3e-3), wrt=nnx.Param)
 
-    def begun():
-        model = lesson.CNN(arrays["image"], 3, nnx.Rngs(0))
-        return model, nnx.Optimizer(model, optax.sgd(0.1), wrt=nnx.Param)
 
-    model, optimizer = begun()
-    expected = []
-    for step in range(2, 9):
-        loss, gradients = nnx.value_and_grad(lesson.cross_entropy)(model, batches[step])
-        optimizer.update(model, gradients)
-        expected.append(loss)
-    other, its_optimizer = begun()
-    losses = lesson.train(other, its_optimizer, batches, range(2, 9), lesson.cross_entropy)
-    assert losses.shape == (7,) and np.allclose(losses, expected, atol=1e-5)
-    for one, two in zip(*(jax.tree.leaves(nnx.state(m)) for m in (model, other)), strict=True):
-        assert np.allclose(one, two, atol=1e-5)
-    with tempfile.TemporaryDirectory() as folder:
-        kept, its_optimizer = begun()
-        lesson.train_for(folder, kept, its_optimizer, batches, 3, lesson.cross_entropy)
-    plain, its_optimizer = begun()
-    lesson.train(plain, its_optimizer, batches, range(3), lesson.cross_entropy)
-    for one, two in zip(*(jax.tree.leaves(nnx.state(m)) for m in (kept, plain)), strict=True):
-        assert np.allclose(one, two, atol=1e-5), "another step is the first"
+ARRAYS = {
+    "inputs": np.random.default_rng(0).integers(0, 255, (40, 4, 5, 2), dtype=np.uint8),
+    "labels": np.arange(40) % 3,
+}
+
+
+def leaves(*parts):
+    return jax.tree.leaves(nnx.state(parts))
+
+
+def alike(one, other, within=1e-5) -> bool:
+    """Whether models and optimizers have the same numbers, to rounding."""
+    pairs = zip(leaves(*one), leaves(*other), strict=True)
+    return all(np.allclose(a, b, atol=within) for a, b in pairs)
+
+
+def trained(steps, batches=None, **options):
+    """A model and its optimizer after these steps, by a plain loop."""
+    batches = batches or lesson.Batches(ARRAYS, 16)
+    pair = untrained(**options)
+    for step in range(steps):
+        _, gradients = nnx.value_and_grad(lesson.cross_entropy)(pair[0], batches[step])
+        pair[1].update(pair[0], gradients)
+    return pair
+
+
+def train_for(folder, steps, pair=None, batches=None, step=lesson.train_step, save_every=10):
+    pair = pair or untrained()
+    batches = batches or lesson.Batches(ARRAYS, 16)
+    lesson.train_for(folder, *pair, batches, steps, step, save_every)
+    return pair
 
 
 def kept(folder) -> list[int]:
@@ -216,45 +301,143 @@ def kept(folder) -> list[int]:
     return sorted(int(path.name) for path in Path(folder).iterdir())
 
 
-def test_going_on():
-    """A run that goes on ends with the parameters of one that was never stopped."""
-    random = np.random.default_rng(0)
-    arrays = {
-        "image": random.integers(0, 255, (40, 9, 5, 3), dtype=np.uint8),
-        "label": np.arange(40) % 7,
+@pytest.fixture(scope="module")
+def straight():
+    return trained(23)
+
+
+def test_resume(tmp_path, straight):
+    """A run that is continued ends with the parameters of one that was never stopped."""
+    assert alike(train_for(tmp_path / "whole", 23), straight)
+    train_for(tmp_path / "parts", 13)
+    assert kept(tmp_path / "parts") == [10, 13], "the last step is not saved"
+    assert alike(train_for(tmp_path / "parts", 23), straight)
+    assert kept(tmp_path / "parts") == [20, 23]
+    assert alike(train_for(tmp_path / "parts", 23), straight), "a run that is over"
+    refusal("an earlier step", lambda: train_for(tmp_path / "parts", 9))
+    halves = lesson.Batches(ARRAYS, 8, processes=2)  # the other half is another process's
+    train_for(tmp_path / "parts", 31, batches=halves)
+    assert kept(tmp_path / "parts") == [30, 31]
+
+
+def test_resume_of_the_same_model(tmp_path, straight):
+    """Stopped before the first save and called again with the model in memory: no step twice."""
+    pair, left = untrained(), iter(range(7))
+
+    def interrupted(*arguments):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return lesson.train_step(*arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_for(tmp_path, 23, pair, step=interrupted, save_every=1_000)
+    assert kept(tmp_path) == [0] and not alike(pair, untrained())
+    assert alike(train_for(tmp_path, 23, pair, save_every=1_000), straight)
+    assert kept(tmp_path) == [0, 23]
+
+
+def test_another_run_is_refused(tmp_path):
+    """One sentence says what differs: data, seed, batch, model, dtype or optimizer."""
+    train_for(tmp_path, 5)
+    last = {name: np.append(array[:-1], array[:1], axis=0) for name, array in ARRAYS.items()}
+    for words, call in {
+        "data ": {"batches": lesson.Batches(last, 16)},
+        "seed 0, not 1": {"batches": lesson.Batches(ARRAYS, 16, seed=1)},
+        "global batch 16, not 20": {"batches": lesson.Batches(ARRAYS, 20)},
+        "global batch 16, not 32": {"batches": lesson.Batches(ARRAYS, 16, processes=2)},
+        "float32[3], not float32[4]": {"pair": untrained(4)},
+        "float32[3], not bfloat16[3]": {"pair": untrained(param_dtype=jax.numpy.bfloat16)},
+        "optimizer ScaleByAdamState": {"pair": untrained(rule=optax.sgd(0.1))},
+        "EmptyState, not ScaleByAdamState, EmptyState, EmptyState": {
+            "pair": untrained(rule=optax.adamw(3e-3))
+        },
+    }.items():
+        message = refusal(words, functools.partial(train_for, tmp_path, 30, **call))
+        assert words in message and f"{tmp_path}" in message and len(message) < 400, message
+    assert kept(tmp_path) == [0, 5]
+
+
+def test_a_damaged_checkpoint(tmp_path, straight):
+    """It is named, and without it the run continues from the one before."""
+    train_for(tmp_path, 20)
+    files = [path for path in (tmp_path / "20").rglob("*") if path.is_file()]
+    for path in files:
+        if path.name not in ("_CHECKPOINT_METADATA", "commit_success.txt"):
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert f"{tmp_path}/20 cannot be read" in refusal("cut", lambda: train_for(tmp_path, 23))
+    shutil.rmtree(tmp_path / "20")
+    assert alike(train_for(tmp_path, 23), straight)
+
+
+def test_numbers_that_are_not_finite(tmp_path):
+    """They end the run before anything of them is saved."""
+
+    def poisoned(at, loss_too):
+        steps = iter(range(100))
+
+        def step(model, optimizer, batch):
+            loss = lesson.train_step(model, optimizer, batch)
+            if next(steps) < at:
+                return loss
+            model.out.bias[...] = jax.numpy.full_like(model.out.bias[...], np.nan)
+            return loss * np.nan if loss_too else loss
+
+        return step
+
+    for number, (at, loss_too, words) in enumerate(
+        ((12, True, "loss is nan after 13"), (9, False, "parameters is nan after 10"))
+    ):
+        folder = tmp_path / f"{number}"
+        call = functools.partial(train_for, folder, 60, step=poisoned(at, loss_too))
+        message = refusal(words, call, FloatingPointError)
+        assert words in message, message
+        with ocp.training.Checkpointer(folder) as checkpointer:
+            saved = checkpointer.load(checkpointer.latest)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(saved))
+
+
+class Numbered:
+    """Batches of another kind, which have a number and nothing else."""
+
+    def __init__(self, first=0):
+        self.batches = lesson.Batches(ARRAYS, 16)
+        self.first = first
+
+    def __getitem__(self, step):
+        return self.batches[self.first + step]
+
+
+def test_other_batches(tmp_path, straight):
+    """Whatever has batches[step] is trained on, and its batch 0 is compared."""
+    train_for(tmp_path, 13, batches=Numbered())
+    assert alike(train_for(tmp_path, 23, batches=Numbered()), straight)
+    message = refusal("batch 1", lambda: train_for(tmp_path, 30, batches=Numbered(1)))
+    assert "batch 0" in message, message
+
+
+def test_a_model_of_any_images():
+    """Sizes that 4 does not divide; the scores do not depend on the scale."""
+    images = np.random.default_rng(0).random((6, 9, 5, 2), np.float32)
+    models = [lesson.CNN((9, 5, 2), 7, largest, rngs=nnx.Rngs(0)) for largest in (1, 8)]
+    scores, of_larger = models[0](images), models[1](8 * images)
+    assert scores.shape == (6, 7) and np.allclose(scores, of_larger, atol=1e-5)
+
+
+def test_tables():
+    """The recipe of the page gives the same numbers for pandas, nullable pandas and Polars."""
+    table = pd.DataFrame({"income": [1.0, np.nan, 3.0, 5.0], "visits": [1, 2, 3, 4]})
+    table["plan"] = ["basic", "family", "unknown", "basic"]
+    encoder = lesson.table_encoder(["income", "visits"], ["plan"])
+    expected = encoder.fit_transform(table)
+    assert expected.shape == (4, 6) and np.isfinite(expected).all()
+    frames = {
+        "nullable": table.convert_dtypes(),
+        "polars": polars.from_pandas(table),
+        "polars with null": polars.from_pandas(table).with_columns(
+            polars.col("income").fill_nan(None)
+        ),
     }
-    batches = lesson.Batches(arrays, 16)
-
-    def train_for(folder, batches, steps):
-        model = lesson.CNN(arrays["image"], 7, nnx.Rngs(0))
-        optimizer = nnx.Optimizer(model, optax.adam(3e-3), wrt=nnx.Param)
-        lesson.train_for(folder, model, optimizer, batches, steps, lesson.cross_entropy)
-        return model
-
-    with tempfile.TemporaryDirectory() as folder:
-        whole = train_for(f"{folder}/whole", batches, 23)
-        train_for(f"{folder}/parts", batches, 13)
-        parts = train_for(f"{folder}/parts", batches, 23)
-        assert kept(f"{folder}/parts") == [10, 20], "other checkpoints are kept"
-        for one, other in zip(
-            jax.tree.leaves(nnx.state(whole)), jax.tree.leaves(nnx.state(parts)), strict=True
-        ):
-            assert np.allclose(one, other, atol=1e-5), "the run that went on ends elsewhere"
-        train_for(f"{folder}/parts", batches, 20)  # its newest checkpoint: nothing is left to do
-        again = train_for(f"{folder}/parts", batches, 23)
-        for one, other in zip(
-            jax.tree.leaves(nnx.state(parts)), jax.tree.leaves(nnx.state(again)), strict=True
-        ):
-            assert np.array_equal(one, other), "a run that is over ends elsewhere"
-        last = {name: np.append(array[:-1], array[:1], axis=0) for name, array in arrays.items()}
-        for said, others, steps in (
-            ("another batch size", lesson.Batches(arrays, 20), 30),
-            ("another seed", lesson.Batches(arrays, 16, seed=1), 30),
-            ("one other row", lesson.Batches(last, 16), 30),
-            ("twice as many rows", lesson.Batches(arrays, 16, processes=2), 30),
-            ("an earlier step", batches, 9),
-        ):
-            call = functools.partial(train_for, f"{folder}/parts", others, steps)
-            refusal(said, call)
-        train_for(f"{folder}/parts", lesson.Batches(arrays, 8, processes=2), 31)
-        assert kept(f"{folder}/parts") == [20, 30], "other checkpoints are kept"
+    for said, frame in frames.items():
+        assert np.array_equal(encoder.fit_transform(frame), expected), said
+    new = table.assign(plan="never seen", income=None)
+    assert lesson.Batches(encoder.transform(new), 4).columns[0].shape == (4, 6)

@@ -283,5 +283,5 @@ def test_streams():
 
     for tuned in (by_rows, by_runs):
         for case in (*contract.CASES, contract.Case(20_000, 128, processes=4, start=300)):
-            contract.check_case(tuned, case, rows_each=True)
-        hypothesis_cases.run(tuned, share=16, rows_each=True)
+            contract.check_case(tuned, case)
+        hypothesis_cases.run(tuned, share=16)

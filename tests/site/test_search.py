@@ -56,7 +56,7 @@ QUERIES = {
     "resume Grain": "grain.html#stop-it-and-go-on",
     "last batch": "#lose-nothing-in-evaluation-pad-the-last-batch",
     "from_dlpack": "dlpack_zero_copy.html#the-short-answer",
-    "jax dataloader": "start_here.html#the-short-answer",
+    "jax dataloader": "start_here.html#make-batches-from-your-arrays",
     "os.fork() is incompatible with multithreaded code": "troubleshooting.html#index-",
     "deadlock": "workers_beside_jax_in_depth.html#turn-a-hang-into-an-error",
     "slurm": "many_devices_in_depth.html#start-the-script-on-a-cluster",

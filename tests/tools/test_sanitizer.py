@@ -58,16 +58,22 @@ SAMPLES = {
         },
         ["3 nats", "5.52", "5.52 bits", "v5.52 nats", "loss 5.52", "5.52 natsu"],
     ),
+    "training loss <loss>": (
+        {"epoch 0: training loss 0.172, test": "epoch 0: training loss <loss>, test"},
+        ["loss 0.172", "training loss 3", "the training loss of 0.172"],
+    ),
     r"\1 [<time>]": (
         {
             "100%|█| 468/468 [00:05<00:00, 85.81 steps/s]": "100%|█| 468/468 [<time>]",
             "468/468 [01:05<00:00,  1.25s/ steps]   ": "468/468 [<time>]",
+            "9/9 [01:05<00:00,  1.25s/ steps, loss=2.3e-05]": "9/9 [<time>]",
         },
         [
             "468/468",
             "468/468 [done]",
             "1/2 [00:01<00:01, 3 steps/s]",
             "468 [00:05<00:00, 8.1 steps/s]",
+            "9/9 [00:05<00:00, 8.1 steps/s, rows=9]",
         ],
     ),
     r"\1 <version>": (
