@@ -96,8 +96,8 @@ def test_layouts():
         "integers": plain.astype(np.int64),
         "bfloat16": plain.astype(jax.numpy.bfloat16),
     }.items():
-        batches = lesson.Batches([array], 6)
-        [column], [found] = batches.columns, batches[0]
+        batches = lesson.Batches(array, 6)
+        [column], found = batches.columns, batches[0]
         assert column.flags.c_contiguous, f"{kind}: not in one piece of memory"
         assert np.array_equal(found, plain[batches.rows(0)]), f"{kind}: other values"
         assert jax.device_put(found).dtype == found.dtype, f"{kind}: JAX changes the dtype"
@@ -108,7 +108,7 @@ def test_the_column_has_a_name():
     row = np.arange(8)
     unix = 1.7e9 + 0.25 * row
     for said, column, words in (
-        ("a list", [1, 2], "'x.0'"),  # a pytree of two numbers
+        ("a list", [row, row], "'x' is a list"),
         ("text", np.array(["a"] * 8), "'x': expected an array of numbers, got ndarray of shape"),
         ("a number", np.float32(1), "'x': expected"),
         ("no value", None, "expected arrays of one length"),
@@ -117,10 +117,19 @@ def test_the_column_has_a_name():
         ("the least integer", np.array([-(2**63)] * 8), "'x': -9223372036854775808"),
         ("times", unix, "'x': 1700000000.25 does not fit into float32"),
         ("an odd float", np.full(8, 2.0**24 + 1), "'x': 16777217.0"),
-        ("NaN", np.where(row < 3, np.nan, row), "'x' has NaN in 3 of 8 rows"),
-        ("NaN in a table", np.float32([[0, 0], [0, np.nan]] * 4), "'x' has NaN in 4 of 8 rows"),
+        ("NaN", np.where(row < 3, np.nan, row), "'x' has NaN or infinity in 3 of 8 rows"),
+        (
+            "NaN in a table",
+            np.float32([[0, 0], [0, np.nan]] * 4),
+            "'x' has NaN or infinity in 4 of 8 rows",
+        ),
         ("nulls", pd.Series([1, None] * 4, dtype="Int64"), "'x'"),
-        ("bfloat16", np.full(8, np.nan, jax.numpy.bfloat16), "'x' has NaN in 8 of 8 rows"),
+        ("infinity", np.where(row < 1, np.inf, row), "'x' has NaN or infinity in 1 of 8 rows"),
+        (
+            "bfloat16",
+            np.full(8, np.nan, jax.numpy.bfloat16),
+            "'x' has NaN or infinity in 8 of 8 rows",
+        ),
     ):
         arrays = {"x": column} if column is None else {"y": row, "x": column}
         message = refusal(said, lambda arrays=arrays: lesson.Batches(arrays, 2))
@@ -128,11 +137,11 @@ def test_the_column_has_a_name():
     assert "the array has NaN" in refusal("one array", lambda: lesson.Batches(unix * np.nan, 2))
     nested = {"a": (row, row + 2**33)}
     assert "'a.1'" in refusal("a pytree", lambda: lesson.Batches(nested, 2))
+    assert "the array is a list" in refusal("images", lambda: lesson.Batches([unix] * 3, 2))
     for said, column in (
         ("whole numbers up to 2**24", row + 2.0**24 - 7),
         ("large numbers that float32 holds", 2.0 ** (row + 30)),
         ("seven digits", np.linspace(0, 1, 8)),
-        ("infinity", np.full(8, np.inf)),
     ):
         [kept] = lesson.Batches({"x": column}, 2).columns
         assert np.allclose(kept, column, rtol=1e-7), said
@@ -166,7 +175,7 @@ Pair = collections.namedtuple("Pair", "images labels")
 def test_structures():
     """The batches have the structure of the arrays."""
     row = np.arange(6)
-    for arrays in (row, (row, row), [row], Pair(row, row), {"a": {"b": row}, "c": (row,)}):
+    for arrays in (row, (row, row), Pair(row, row), {"a": {"b": row}, "c": (row,)}):
         batch = lesson.Batches(arrays, 3)[1]
         assert type(batch) is type(arrays)
         assert jax.tree.structure(batch) == jax.tree.structure(arrays)
@@ -236,9 +245,19 @@ def test_accuracy():
             ("a label too few", arrays["labels"][1:]),
             ("labels of 33 bits", arrays["labels"] + 2**32),
             ("unknown labels", arrays["labels"] - 3),
+            ("a class that the model does not have", arrays["labels"] + 3),
         ):
             others = arrays | {"labels": labels}
             refusal(said, lambda others=others: lesson.accuracy(Scores(), others))
+
+
+def test_accuracy_of_numbers_that_are_not_finite():
+    """argmax takes NaN for class 0, so such a model would score the share of that class."""
+    arrays = {"inputs": np.ones((9, 3), np.float32), "labels": np.zeros(9, np.int32)}
+    bad = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+    assert lesson.accuracy(bad, arrays) in (0, 1)
+    bad.bias[...] = np.full(2, np.nan)
+    refusal("NaN", lambda: lesson.accuracy(bad, arrays), FloatingPointError)
 
 
 def test_labels():
@@ -289,10 +308,12 @@ def trained(steps, batches=None, **options):
     return pair
 
 
-def train_for(folder, steps, pair=None, batches=None, step=lesson.train_step, save_every=10):
+def train_for(
+    folder, steps, pair=None, batches=None, step=lesson.train_step, save_every=10, **options
+):
     pair = pair or untrained()
     batches = batches or lesson.Batches(ARRAYS, 16)
-    lesson.train_for(folder, *pair, batches, steps, step, save_every)
+    lesson.train_for(folder, *pair, batches, steps, step, save_every, **options)
     return pair
 
 
@@ -315,9 +336,11 @@ def test_resume(tmp_path, straight):
     assert kept(tmp_path / "parts") == [20, 23]
     assert alike(train_for(tmp_path / "parts", 23), straight), "a run that is over"
     refusal("an earlier step", lambda: train_for(tmp_path / "parts", 9))
-    halves = lesson.Batches(ARRAYS, 8, processes=2)  # the other half is another process's
-    train_for(tmp_path / "parts", 31, batches=halves)
+    train_for(tmp_path / "parts", 31)
     assert kept(tmp_path / "parts") == [30, 31]
+    halves = lesson.Batches(ARRAYS, 8, processes=2)  # who would train on the other half?
+    message = refusal("half", lambda: train_for(tmp_path / "parts", 40, batches=halves))
+    assert "2 processes share the batches, JAX has 1" in message
 
 
 def test_resume_of_the_same_model(tmp_path, straight):
@@ -340,11 +363,15 @@ def test_another_run_is_refused(tmp_path):
     """One sentence says what differs: data, seed, batch, model, dtype or optimizer."""
     train_for(tmp_path, 5)
     last = {name: np.append(array[:-1], array[:1], axis=0) for name, array in ARRAYS.items()}
+    signed = ARRAYS | {"labels": ARRAYS["labels"].astype(np.uint32)}
+    flat = ARRAYS | {"inputs": ARRAYS["inputs"].reshape(40, 20, 2)}
     for words, call in {
         "data ": {"batches": lesson.Batches(last, 16)},
+        "data": {"batches": lesson.Batches(signed, 16)},
+        " data": {"batches": lesson.Batches(flat, 16)},
+        "config None, not {'rate': 0.1}": {"config": {"rate": 0.1}},
         "seed 0, not 1": {"batches": lesson.Batches(ARRAYS, 16, seed=1)},
         "global batch 16, not 20": {"batches": lesson.Batches(ARRAYS, 20)},
-        "global batch 16, not 32": {"batches": lesson.Batches(ARRAYS, 16, processes=2)},
         "float32[3], not float32[4]": {"pair": untrained(4)},
         "float32[3], not bfloat16[3]": {"pair": untrained(param_dtype=jax.numpy.bfloat16)},
         "optimizer ScaleByAdamState": {"pair": untrained(rule=optax.sgd(0.1))},
@@ -364,7 +391,8 @@ def test_a_damaged_checkpoint(tmp_path, straight):
     for path in files:
         if path.name not in ("_CHECKPOINT_METADATA", "commit_success.txt"):
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert f"{tmp_path}/20 cannot be read" in refusal("cut", lambda: train_for(tmp_path, 23))
+    message = refusal("cut", lambda: train_for(tmp_path, 23))
+    assert f"cannot read {tmp_path}/20: if it is damaged" in message
     shutil.rmtree(tmp_path / "20")
     assert alike(train_for(tmp_path, 23), straight)
 
@@ -385,15 +413,28 @@ def test_numbers_that_are_not_finite(tmp_path):
         return step
 
     for number, (at, loss_too, words) in enumerate(
-        ((12, True, "loss is nan after 13"), (9, False, "parameters is nan after 10"))
+        (
+            (12, True, "the loss is not finite after 13 steps"),
+            (19, True, "the loss is not finite after 20 steps"),  # the last one
+            (9, False, "a parameter is not finite after 10 steps"),
+        )
     ):
         folder = tmp_path / f"{number}"
-        call = functools.partial(train_for, folder, 60, step=poisoned(at, loss_too))
+        call = functools.partial(train_for, folder, 20, step=poisoned(at, loss_too))
         message = refusal(words, call, FloatingPointError)
         assert words in message, message
         with ocp.training.Checkpointer(folder) as checkpointer:
             saved = checkpointer.load(checkpointer.latest)
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(saved))
+
+
+def test_folders(tmp_path, monkeypatch):
+    """A folder may be relative, or in the home folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", f"{tmp_path}/home")
+    train_for("here/run", 1)
+    train_for("~/run", 1)
+    assert kept("here/run") == kept("home/run") == [0, 1]
 
 
 class Numbered:
@@ -427,9 +468,11 @@ def test_tables():
     """The recipe of the page gives the same numbers for pandas, nullable pandas and Polars."""
     table = pd.DataFrame({"income": [1.0, np.nan, 3.0, 5.0], "visits": [1, 2, 3, 4]})
     table["plan"] = ["basic", "family", "unknown", "basic"]
-    encoder = lesson.table_encoder(["income", "visits"], ["plan"])
+    table["loyal"] = [True, False, True, True]
+    table["age"] = pd.Series([20, None, 40, 50], dtype="Int64")
+    encoder = lesson.table_encoder(["income", "visits", "loyal", "age"], ["plan"])
     expected = encoder.fit_transform(table)
-    assert expected.shape == (4, 6) and np.isfinite(expected).all()
+    assert expected.shape == (4, 9) and np.isfinite(expected).all()
     frames = {
         "nullable": table.convert_dtypes(),
         "polars": polars.from_pandas(table),
@@ -440,4 +483,4 @@ def test_tables():
     for said, frame in frames.items():
         assert np.array_equal(encoder.fit_transform(frame), expected), said
     new = table.assign(plan="never seen", income=None)
-    assert lesson.Batches(encoder.transform(new), 4).columns[0].shape == (4, 6)
+    assert lesson.Batches(encoder.transform(new), 4).columns[0].shape == (4, 9)
