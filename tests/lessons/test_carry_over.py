@@ -10,7 +10,6 @@ import pytest
 from carried_over import CarriedOver
 
 from benchmarks import bench
-from tools.check import fix
 from tools.lesson import lessons
 
 pytestmark = pytest.mark.slow
@@ -43,15 +42,15 @@ def test_a_lesson_carries_over(name):
 
 def test_lessons_are_tried_in_processes_of_their_own(workshop, python):
     """The template of new lessons, right and with a count of MNIST, in a copy of the repository."""
-    right = fix.with_copied_cells(
-        "tiny_right", (workshop / "tools/check" / "lesson_template.md").read_text()
-    )
-    wrong = right.replace("len(images), batch_size, *part", "60_000, batch_size, *part")
-    assert wrong != right
-    for name, source in {"tiny_right": right, "tiny_wrong": wrong}.items():
-        notebook = jupytext.reads(source, fmt="md:myst")
-        jupytext.write(notebook, workshop / "notebooks" / f"{name}.ipynb")
-        (workshop / "md" / f"{name}.md").write_text(source)
+    right = "len(images), batch_size, *part"
+    for name, count in {"tiny_right": "len(images)", "tiny_wrong": "60_000"}.items():
+        assert python("-m", "tools.check.new", name, cwd=workshop).returncode == 0
+        depth = workshop / "md" / f"{name}_in_depth.md"
+        assert depth.read_text().count(right) == 1
+        depth.write_text(depth.read_text().replace(right, f"{count}, batch_size, *part"))
+        for page in (name, f"{name}_in_depth"):
+            source = workshop / "md" / f"{page}.md"
+            jupytext.write(jupytext.read(source), workshop / "notebooks" / f"{page}.ipynb")
         with (workshop / "lessons.toml").open("a") as listed:
             listed.write(ENTRY.format(name=name))
     tests = "tests/lessons/test_carry_over.py", "-m", "slow", "-k", "lesson_carries_over and tiny"

@@ -57,8 +57,8 @@ jax.distributed.initialize()
 count, own = jax.device_count(), jax.process_count()
 random = np.random.default_rng(0)
 images, labels = random.integers(0, 256, (397, 3, 5), np.uint8), np.arange(397, dtype=np.int32)
-arrays = {"image": images, "label": [labels]}
-examples = [{"image": images[n], "label": [labels[n]]} for n in range(397)]
+arrays = {"image": images, "label": (labels,)}
+examples = [{"image": images[n], "label": (labels[n],)} for n in range(397)]
 
 def streams(rows, process, processes):
     """The batches of steps 2 and 3 by each loader."""

@@ -46,7 +46,10 @@ def test_refusals():
     for says, split in (
         ("example['text'] is no dense", dataset.from_tensor_slices({"text": ["a", "b"]})),
         ("example[1] is no dense", dataset.from_tensors((1, tf.ragged.constant([[1], [2, 3]])))),
-        ("example['id']: whole numbers", dataset.from_tensors({"id": np.int64(2**40)})),
+        (
+            "example['id']: the array: 1099511627776",
+            dataset.from_tensors({"id": np.int64(2**40)}),
+        ),
         ("one split that ends", dataset.range(3).repeat()),
         ("one split that ends", {"train": dataset.range(3)}),
         ("different shapes", dataset.range(3).map(tf.range)),
