@@ -215,7 +215,7 @@ def test_refusals():
     assert "graph 0" in refusal("two counts", lambda: make([two], 1))
     assert "graph 0" in refusal("no nodes", lambda: make([{"globals": 1}], 1))
     large = {"nodes": np.array([2**40])}
-    assert "int64" in refusal("large numbers", lambda: make([large], 1))
+    assert "into int32" in refusal("large numbers", lambda: make([large], 1))
     one = {"nodes": np.ones(1)}
     for growth in (1, float("nan")):
         assert "growth" in refusal("growth", functools.partial(make, [one], 1, growth=growth))
