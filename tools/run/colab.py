@@ -58,6 +58,7 @@ KNOWN = {
         ],
         "language_model_data": ["import grain"],
         "memory_that_grows_in_depth": ["import absl.flags"],
+        "silent_data_bugs": ["import grain"],
     },
     "Ray says that Colab's ipywidgets is older than its notebook output needs": {
         "choose_a_loader_in_depth": ["import ray.data"],
