@@ -75,18 +75,14 @@ def given(pipeline: Callable, arrays: Batch, dataset_of: Callable = listed) -> t
     return (arrays,) if takes_first(pipeline) == "arrays" else arrays
 
 
-def case_stream(
-    pipeline: Callable, case: Case, dataset_of: Callable = listed
-) -> Stream:
+def case_stream(pipeline: Callable, case: Case, dataset_of: Callable = listed) -> Stream:
     """What the pipeline makes of the arrays of a case, or of the dataset that they make."""
     arrays = case.arrays()
     make = functools.partial(pipeline, *given(pipeline, arrays, dataset_of))
     return Stream(make, Examples(*arrays), case.batch_size, case.seed)
 
 
-def check_case(
-    tuned: Callable, case: Case, dataset_of: Callable = listed
-) -> None:
+def check_case(tuned: Callable, case: Case, dataset_of: Callable = listed) -> None:
     """Raises Refused if `tuned` breaks a promise on the case, whose parameters are named."""
     try:
         check_stream(case_stream(tuned, case, dataset_of), case.start, case.processes)

@@ -196,9 +196,7 @@ def turned_ramps(folder: Path) -> Path:
     return folder
 
 
-def files_stream(
-    file_batches: Callable, source: Photographs, batch_size: int
-) -> Stream:
+def files_stream(file_batches: Callable, source: Photographs, batch_size: int) -> Stream:
     make = functools.partial(file_batches, source.folder, size=source.size)
     return Stream(make, source, batch_size, 3)
 
