@@ -32,10 +32,10 @@ import packaging.utils
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from benchmarks import from_disk, in_process, parts, photographs, report
+from benchmarks import from_disk, in_process, loops, parts, photographs, report
 from offline.problem import Problem
 from tools.lesson import benchmark_results, lessons, machine, modules
-from tools.run import kernels
+from tools.run import kernels, runner
 
 PARTS = {part.lesson: key for key, part in benchmark_results.PARTS.items()}
 EPOCHS = {  # by their keys
@@ -314,6 +314,9 @@ def beside(name: str, kind: type, keys: tuple[str, ...], repetitions: int, secon
 def jobs(names: list[str], repetitions: int, seconds: float) -> Iterator[Job]:
     """What there is to measure: its key in the results, its lesson there or "", and the call."""
     how = repetitions, seconds
+    if loops.PAGE in names:
+        yield "loops", "", functools.partial(loops.measure, repetitions)
+        names = [name for name in names if name != loops.PAGE]
     for name in names:
         if name not in PARTS:
             yield "lessons", name, functools.partial(measure, name, *how)
@@ -351,7 +354,7 @@ def run(jobs: Iterable[Job], text: Callable[[dict], str], folder: Path, quick: b
     for key, name, measured in jobs:
         try:
             figures = measured()
-        except (in_process.Refused, Problem) as trouble:
+        except (in_process.Refused, runner.Failed, Problem) as trouble:
             troubles.append(str(trouble))
             continue
         news = {key: {name: figures} if name else figures}
@@ -395,7 +398,8 @@ def arguments(doc: str, what: str, known: list[str]) -> tuple[list[str], bool, t
 
 def main() -> None:
     loaders = [name for name in lessons.names() if lessons.subject_cells(name, "tuned-pipeline")]
-    known = [*loaders, *(name for name in PARTS if lessons.notebook_path(name).is_file())]
+    others = [loops.PAGE, *PARTS]
+    known = [*loaders, *(name for name in others if lessons.notebook_path(name).is_file())]
     names, quick, how = arguments(__doc__, "LESSON", known)
     if unknown := set(loaders) - benchmark_results.named("modules").keys():
         sys.exit(f"bench: say in lessons.toml what {', '.join(sorted(unknown))} needs.")

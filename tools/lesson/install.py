@@ -18,6 +18,7 @@ DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "tensorflow": "tensorflow-cpu",  # which leaves the GPU to JAX
 }
+IN_EVERY_KERNEL = {"IPython"}
 # Depends on extras, which the lock omits: assume none.
 BY_EXTRAS = {"etils"}
 IMPORTED = re.compile(r"^[ \t]*(?:import|from) (\w+)", re.MULTILINE)
@@ -40,7 +41,7 @@ def packages(name: str) -> list[str]:
     cells = lessons.code_cells(lessons.read_md(name))
     code = "\n".join(cell.source for cell in cells if lessons.GPU_TAG not in lessons.tags(cell))
     written = set(re.findall(r"^%%writefile (\w+)\.py", code, re.MULTILINE))
-    modules = {*IMPORTED.findall(code)} - written - sys.stdlib_module_names
+    modules = {*IMPORTED.findall(code)} - written - sys.stdlib_module_names - IN_EVERY_KERNEL
     distributions = {DISTRIBUTIONS.get(module, module.replace("_", "-")) for module in modules}
     wanted = {name: name for name in ("jax", *distributions)}
     for asked in " ".join(PIP.findall(code)).split():

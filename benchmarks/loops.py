@@ -1,0 +1,55 @@
+"""The loops of the page that compares the loaders: its own cells, as a reader runs them."""
+
+import json
+
+from tools.lesson import lessons, machine
+from tools.run import kernels, runner
+
+PAGE = "four_loaders"
+LIMIT_S = 600  # that a cell may take
+ASKED = """
+import json
+from importlib import metadata
+
+print(json.dumps({
+    "images": rows_of_epoch,
+    "step_s": step_alone,
+    "reads": READS,
+    "alone_s": {name: seconds_alone[name] for name in results},
+    "trained_s": {name: seconds for name, (_, _, seconds, _) in results.items()},
+    "versions": {name: metadata.version(name) for name in ("jax", "numpy", "grain", "datasets",
+                 "torch", "tensorflow", "tensorflow-datasets")},
+}))
+"""
+
+
+def measure(repetitions: int) -> dict:
+    """Seconds of an epoch: of the training step alone, and of each loader alone and with training.
+
+    Raises runner.Failed where a cell does.
+    """
+    taken = [once() for _ in range(repetitions)]
+    last = taken[-1]
+    return {
+        "date": machine.today(),
+        "versions": last["versions"],
+        "images": last["images"],
+        "reads": last["reads"],
+        "step_s": [of["step_s"] for of in taken],
+        **{
+            key: {name: [of[key][name] for of in taken] for name in last[key]}
+            for key in ("alone_s", "trained_s")
+        },
+    }
+
+
+def once() -> dict:
+    """What the page has measured at its end."""
+    notebook = lessons.read_notebook(PAGE)
+    cells = lessons.code_cells(notebook)
+    asking = cells[-1]  # its own proofs are for nbval
+    asking.source = ASKED
+    with runner.Kernel(notebook, lessons.NOTEBOOKS, LIMIT_S) as kernel:
+        for cell in cells:
+            kernel.run(cell)
+    return json.loads(asking.outputs[-1]["text"])
