@@ -1,25 +1,25 @@
 """The loops of the page that compares the loaders: its own cells, as a reader runs them."""
 
 import json
+from importlib import metadata
 
 from tools.lesson import lessons, machine
-from tools.run import kernels, runner
+from tools.run import runner
 
 PAGE = "four_loaders"
 LIMIT_S = 600  # that a cell may take
-ASKED = """
-import json
-from importlib import metadata
+LIBRARIES = "jax", "numpy", "torch", "tensorflow", "tensorflow_datasets", "datasets"
+ASKED = f"""
+import json, sys
 
-print(json.dumps({
+print(json.dumps({{
     "images": rows_of_epoch,
     "step_s": step_alone,
     "reads": READS,
-    "alone_s": {name: seconds_alone[name] for name in results},
-    "trained_s": {name: seconds for name, (_, _, seconds, _) in results.items()},
-    "versions": {name: metadata.version(name) for name in ("jax", "numpy", "grain", "datasets",
-                 "torch", "tensorflow", "tensorflow-datasets")},
-}))
+    "alone_s": {{name: seconds_alone[name] for name in results}},
+    "trained_s": {{name: result[2] for name, result in results.items()}},
+    "versions": {{name: sys.modules[name].__version__ for name in {LIBRARIES}}},
+}}))
 """
 
 
@@ -32,7 +32,7 @@ def measure(repetitions: int) -> dict:
     last = taken[-1]
     return {
         "date": machine.today(),
-        "versions": last["versions"],
+        "versions": last["versions"] | {"grain": metadata.version("grain")},
         "images": last["images"],
         "reads": last["reads"],
         "step_s": [of["step_s"] for of in taken],

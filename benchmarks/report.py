@@ -31,6 +31,7 @@ def text(results: dict) -> str:
     """The tables, then a sentence for each missed mark and each disturbance."""
     shown = result_cells.summary(results)
     parts = [benchmark_results.label(results)]
+    parts += table("the loops of the page that compares the loaders", loops(results))
     for part, heading in HEADINGS.items():
         one = part in benchmark_results.PARTS and shown[part]
         parts += table(heading, {"": shown[part]} if one else shown[part])
@@ -71,6 +72,18 @@ def cell(value) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else value or ""
+
+
+def loops(results: dict) -> dict[str, dict]:
+    """Images per second of each loader, alone and with training."""
+    of = results.get("loops", {"alone_s": {}})
+    return {
+        name: {
+            title: result_cells.speeds([of["images"] / seconds for seconds in of[key][name]])
+            for title, key in (("images/s", "alone_s"), ("with training", "trained_s"))
+        }
+        for name in of["alone_s"]
+    }
 
 
 def loaders(results: dict) -> dict[str, dict]:

@@ -343,6 +343,16 @@ def test_resume(tmp_path, straight):
     assert "2 processes share the batches, JAX has 1" in message
 
 
+def test_threads_change_nothing(tmp_path, straight):
+    """And an error in a thread ends the run, also where the batches end too early."""
+    train_for(tmp_path / "whole", 13, threads=3)
+    assert alike(train_for(tmp_path / "whole", 23, threads=3), straight)
+    few = [lesson.Batches(ARRAYS, 16)[step] for step in range(9)]
+    with pytest.raises(IndexError):
+        train_for(tmp_path / "few", 23, batches=few, threads=3)
+    assert kept(tmp_path / "few") == [0]
+
+
 def test_resume_of_the_same_model(tmp_path, straight):
     """Stopped before the first save and called again with the model in memory: no step twice."""
     pair, left = untrained(), iter(range(7))
@@ -366,7 +376,7 @@ def test_another_run_is_refused(tmp_path):
     signed = ARRAYS | {"labels": ARRAYS["labels"].astype(np.uint32)}
     flat = ARRAYS | {"inputs": ARRAYS["inputs"].reshape(40, 20, 2)}
     for words, call in {
-        "data ": {"batches": lesson.Batches(last, 16)},
+        "checksum of the data": {"batches": lesson.Batches(last, 16)},
         "data": {"batches": lesson.Batches(signed, 16)},
         " data": {"batches": lesson.Batches(flat, 16)},
         "config None, not {'rate': 0.1}": {"config": {"rate": 0.1}},

@@ -47,8 +47,11 @@ SAMPLES = {
         {"needs  1,200.5 cores (measured).": "needs <number> cores (measured)."},
         ["2 cores", "cores (measured)", "4.9 cores (computed)", "v2 cores (measured)"],
     ),
-    "accuracy <percent>": (
-        {"test accuracy  97.83%": "test accuracy <percent>"},
+    r"\1 <percent>": (
+        {
+            "test accuracy  97.83%": "test accuracy <percent>",
+            "precision 18.6%, by chance 2.6%": "precision <percent>, by chance 2.6%",
+        },
         ["97.83%", "accuracy 97", "50.00% of the batch", "accuracy of 10%"],
     ),
     " <loss>": (

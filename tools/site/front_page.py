@@ -1,80 +1,65 @@
 """What the site's front page shows of the measurements and of the lessons, as it is built.
 
-Its figures are those of the lesson that chooses, to three digits.
+Its picture has the loops of the page that compares the loaders, and its program is one of them.
 """
 
 import html
 import math
 from pathlib import Path
+from statistics import median
 
-from tools.lesson import benchmark_results, copies, lessons, result_cells
+from tools.lesson import benchmark_results, copies, lessons, modules
 
-KINDS = {  # what is drawn, by its key in the lesson; how; and what is said of it
-    "first": (
-        "first version",
-        '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
-        "what people write first is slower than the training step of a small model",
-    ),
-    "short": (
-        "short answer",
-        '<path d="M{x:.1f} {y}m-6 0l6 -6l6 6l-6 6z" fill="none"/>',
-        "the short answer is faster than it",
-    ),
-    "images/s": (
-        "tuned",
+COMPARED = "four_loaders"  # the page
+SHOWN = "PyTorch"  # the loader whose program stands beside the picture
+KINDS = {  # what is drawn, by its key in the results; and how
+    "alone_s": (
+        "the loader alone",
         '<circle cx="{x:.1f}" cy="{y}" r="5" fill="currentColor" stroke="none"/>',
-        "the tuned pipeline is faster than it",
+    ),
+    "trained_s": (
+        "with training",
+        '<circle cx="{x:.1f}" cy="{y}" r="5" fill="none"/>',
     ),
 }
 LEFT, RIGHT, TOP, ROW = 14, 346, 58, 46  # of a drawing that is 360 wide: a phone's column
-SHOWN = "pytorch_dataloader"  # the lesson whose short answer stands beside the picture
 
 
 def newest(folder: Path = benchmark_results.FOLDER) -> dict:
-    """The newest results of a machine that timed loaders; those of a GPU come first."""
+    """The newest results of a machine that timed the loops; those of a GPU come first."""
     return max(
-        filter(speeds, benchmark_results.stored(folder)),
-        key=lambda results: (results["device"] != "cpu", result_cells.summary(results)["date"]),
+        (results for results in benchmark_results.stored(folder) if "loops" in results),
+        key=lambda results: (results["device"] != "cpu", results["loops"]["date"]),
     )
 
 
-def speeds(results: dict) -> dict[str, dict[str, float]]:
-    """For each loader the medians that were measured, in images per second.
-
-    There are none where the training step was not, beside which they are drawn.
-    """
-    shown = result_cells.summary(results)
+def speeds(loops: dict) -> dict[str, dict[str, float]]:
+    """For each loader the medians, in images per second."""
     return {
-        loader: {kind: kinds[kind][1] for kind in KINDS if kinds[kind]}
-        for loader, kinds in shown["memory"].items()
-        if shown["step"] and loader != "NumPy"
+        name: {kind: loops["images"] / median(loops[kind][name]) for kind in KINDS}
+        for name in loops["alone_s"]
     }
 
 
-def step(results: dict) -> float:
+def step(loops: dict) -> float:
     """Images per second that the training step takes when it never waits for data."""
-    return result_cells.summary(results)["step"][1]
+    return loops["images"] / median(loops["step_s"])
 
 
 def claim(results: dict) -> str:
     """What the picture shows, in a sentence that follows from the numbers."""
-    found, limit = speeds(results), step(results)
-
-    said = {}
-    for kind, (*_, sentence) in KINDS.items():
-        if values := [kinds[kind] for kinds in found.values() if kind in kinds]:
-            slower = kind == "first"
-            count = sum((value < limit) == slower for value in values)
-            of_all = f"all {count} loaders" if count == len(values) else f"{count} of {len(values)}"
-            said[sentence] = of_all
-    if len({*said.values()}) == 1:
-        return f"Measured with {of_all}: {'; '.join(said)}."
-    return f"Measured: {'; '.join(f'{what}, with {of_all}' for what, of_all in said.items())}."
+    limit, found = step(results["loops"]), speeds(results["loops"])
+    faster = [name for name, kinds in found.items() if kinds["alone_s"] > limit]
+    return (
+        f"Measured with a small model: {len(faster)} of {len(found)} ways to load MNIST deliver "
+        "more images than the training step takes."
+    )
 
 
 def picture(results: dict) -> str:
     """The measured speeds as SVG in the colours of the page, and as a folded table."""
-    found, limit = speeds(results), step(results)
+    loops = results["loops"]
+    found, limit = speeds(loops), step(loops)
     values = [limit, *(value for kinds in found.values() for value in kinds.values())]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
 
@@ -82,7 +67,7 @@ def picture(results: dict) -> str:
         return LEFT + (math.log10(value) - low) / (high - low) * (RIGHT - LEFT)
 
     bottom = TOP + ROW * len(found)
-    parts = [legend({kind for kinds in found.values() for kind in kinds})]
+    parts = [legend()]
     for power in range(low, high + 1):
         at = x(10**power)
         anchor = {low: "start", high: "end"}.get(power, "middle")
@@ -90,17 +75,17 @@ def picture(results: dict) -> str:
         short = f"{10**power:,}".replace(",000,000", "M").replace(",000", "k")
         parts.append(words(at, bottom + 16, short, anchor))
     parts.append(f'<path d="M{x(limit):.1f} {TOP - 16}V{bottom}" stroke-dasharray="5 3"/>')
-    parts.append(words(x(limit), TOP - 21, "the training step", "middle"))
+    parts.append(words(x(limit), TOP - 21, "the training step alone", "middle"))
     parts.append(words((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
     for row, (loader, kinds) in enumerate(found.items()):
         y = TOP + ROW * row + 28
-        parts.append(words(LEFT, y - 14, loader, "start", "over"))
+        parts.append(words(LEFT, y - 14, f"{loader}: {loops['reads'][loader]}", "start", "over"))
         ends = x(min(kinds.values())), x(max(kinds.values()))
         parts.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" opacity="0.4"/>')
         parts += [KINDS[kind][1].format(x=x(value), y=y) for kind, value in kinds.items()]
     title = (
-        "Images per second on a logarithmic axis, for each loader from its first version to the "
-        "tuned one, and a dashed line where the training step is. The table below has the figures."
+        "Images per second on a logarithmic axis, for each loader alone and with training, and a "
+        "dashed line where the training step alone is. The table below has the figures."
     )
     return (
         f'<figure class="speeds"><svg viewBox="0 0 360 {bottom + 42}" role="img" '
@@ -119,34 +104,29 @@ def words(x: float, y: float, text: str, anchor: str, kind: str = "beside") -> s
     )
 
 
-def legend(kinds: set[str]) -> str:
+def legend() -> str:
     """The marks and what they mean, in a row."""
     marks, at = [], LEFT + 4
-    for kind, (name, mark, _) in KINDS.items():
-        if kind in kinds:
-            marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
-            at += 30 + 7 * len(name)
+    for name, mark in KINDS.values():
+        marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
+        at += 30 + 7 * len(name)
     return "".join(marks)
 
 
 def caption(results: dict) -> str:
     """What was measured, where and when."""
-    timed = [of for of in results["lessons"].values() if "tuned_images_s" in of]
-    dates = sorted({figures["date"] for figures in timed})
-    versions = {figures["versions"]["jax"] for figures in timed}
-    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
-    repetitions = min(len(figures["tuned_images_s"]) for figures in timed)
+    loops = results["loops"]
     return html.escape(
-        "Each loader alone: MNIST in memory, batches of 128. "
-        f"{benchmark_results.label(results)}, version {' and '.join(sorted(versions))}, {when}. "
-        f"Medians of {repetitions} repetitions. The "
-        "dashed line: the lessons' small model, trained there on data that it never waits for."
+        "The cells of “Four data loaders”: MNIST in batches of 128, an epoch of each loader, "
+        "reading what its name says. "
+        f"{benchmark_results.label(results)}, version {loops['versions']['jax']}, "
+        f"{loops['date']}. Medians of {len(loops['step_s'])} repetitions."
     )
 
 
 def figures_table(found: dict, limit: float) -> str:
     """The numbers of the picture, folded."""
-    head = "".join(f'<th scope="col">{name}</th>' for name, *_ in KINDS.values())
+    head = "".join(f'<th scope="col">{name}</th>' for name, _ in KINDS.values())
     rows = []
     for loader, kinds in found.items():
         numbers = (f"{kinds[kind]:,.0f}" if kind in kinds else "" for kind in KINDS)
@@ -162,8 +142,16 @@ def figures_table(found: dict, limit: float) -> str:
 
 
 def code() -> str:
-    """The short answer of a lesson, with all that it needs: what is copied runs as it is."""
-    notebook = lessons.read_notebook(SHOWN)
-    blocks, cells = copies.blocks(notebook), lessons.code_cells(notebook)
-    [block] = [blocks[number] for number in blocks if "short-answer" in lessons.tags(cells[number])]
-    return block
+    """The loop of one loader, with the model and the training: what is copied runs as it is."""
+    cells = lessons.code_cells(lessons.read_notebook(COMPARED))
+    call = f'train("{SHOWN}"'
+    [loader] = [n for n, cell in enumerate(cells) if f"\n{call}" in cell.source]
+    own, *above = (
+        [*copies.statements_of(n, cells[n])] for n in (loader, *range(1, loader))
+    )  # without the first cell, which only prints
+    above = [statement for statements in above for statement in statements]
+    used = set().union(*(statement.uses for statement in own))
+    settings = [s for s in above if s.binds & used and not s.may_stand_below]
+    program = copies.text([*settings, *own, *(s for s in above if s not in settings)])
+    [last] = [line for line in cells[loader].source.splitlines() if line.startswith(call)]
+    return modules.formatted(f"{program}\n\n\n{last}").strip()

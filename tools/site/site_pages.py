@@ -308,11 +308,11 @@ def verdict(cell: NotebookNode, record: dict) -> str:
 
 def first_program() -> str:
     """A program of a lesson, whole, and where it comes from."""
-    lesson = f"notebooks/{front_page.SHOWN}.ipynb"
+    lesson = f"notebooks/{front_page.COMPARED}.ipynb"
     return (
-        f"The short answer (\N{WHITE DIAMOND}) of [](<{lesson}>), whole:\n\n"
+        f"{front_page.SHOWN} feeds JAX. The model and the loop are below it:\n\n"
         f"```python\n{front_page.code()}\n```\n\n"
-        f"[The lesson]({lesson}#the-short-answer) has the dataset, the model and the loop."
+        f"[](<{lesson}>) has the same for TensorFlow Datasets, Grain, Hugging Face and NumPy."
     )
 
 

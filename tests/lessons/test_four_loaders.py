@@ -1,0 +1,125 @@
+"""The page that compares the loaders: each section runs alone, and on other data."""
+
+import ast
+import re
+
+import pytest
+
+from tools.lesson import lessons
+from tools.run import kernels
+
+PAGE = "four_loaders"
+CELLS = lessons.code_cells(lessons.parsed_md(PAGE))
+SECTIONS = {
+    found[1]: cell
+    for cell in CELLS
+    if (found := re.search(r'^train\("(.+?)"', cell.source, re.MULTILINE))
+}
+FIRST = [CELLS[1].source, CELLS[2].source]  # the model and the loop
+FRAMEWORKS = {
+    "PyTorch": {"torch"},
+    "TFDS": {"tensorflow"},
+    "Grain": set(),
+    "Hugging Face": set(),
+    "NumPy": set(),
+}
+
+
+def count_lines(source):
+    return len([line for line in source.splitlines() if line.strip()])
+
+
+def test_no_loader_needs_more_than_twelve_lines():
+    assert SECTIONS.keys() == FRAMEWORKS.keys()
+    lengths = {name: count_lines(cell.source) for name, cell in SECTIONS.items()}
+    assert {name: n for name, n in lengths.items() if n > 12} == {}
+    folded = {"hide-input", "remove-cell", "proof"}
+    visible = [cell.source for cell in CELLS if not folded & {*lessons.tags(cell)}]
+    assert sum(map(count_lines, visible)) <= 130
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_section_runs_alone_below_the_model_and_the_loop(python, name):
+    """And imports no framework but its own, and the one that reads the test set."""
+    asking = 'import sys; print({"torch", "tensorflow"} & sys.modules.keys())'
+    program = "\n\n".join([*FIRST, SECTIONS[name].source, asking])
+    done = python("-c", program, cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment())
+    assert done.returncode == 0, done.stderr
+    trained, imported = done.stdout.strip().splitlines()
+    accuracy, rows = re.match(r"test accuracy ([\d.]+)%, ([\d,]+) rows", trained).groups()
+    assert float(accuracy) > 94 and rows == "59,904"
+    assert set(re.findall(r"'(\w+)'", imported)) - {"torch"} == FRAMEWORKS[name] - {"torch"}
+
+
+OTHER_DATA = """
+batch_size = 16
+rows = np.arange({rows})
+train_images = np.zeros((len(rows), 5, 7), np.uint8)
+train_images[:, 0, 0], train_images[:, 0, 1] = np.divmod(rows, 256)
+train_labels = rows % 3
+test_images, test_labels = train_images[:50], train_labels[:50]
+"""
+IN_PLACE_OF_MNIST = {  # what a reader writes for the first statement that reads the data
+    "PyTorch": "train_set = list(zip(train_images, train_labels))",
+    "TFDS": """import tensorflow as tf
+dataset = tf.data.Dataset.from_tensor_slices((train_images, train_labels))""",
+    "Grain": """source = [
+    {"image": image, "label": label} for image, label in zip(train_images, train_labels)
+]""",
+    "Hugging Face": """import datasets
+columns = {"image": list(train_images), "label": train_labels}
+features = {"image": datasets.Array2D((5, 7), "uint8"), "label": datasets.Value("int32")}
+dataset = datasets.Dataset.from_dict(columns, datasets.Features(features))""",
+    "NumPy": "",
+}
+CHECK = """
+batches_of_epoch, trained_on, *_ = results["{name}"]
+assert trained_on == {rows} // 16 * 16
+orders = []
+for epoch in (0, 1):
+    order = []
+    for images, labels in batches_of_epoch(epoch):
+        assert images.shape == (16, 5, 7) and images.dtype == np.uint8
+        rows = images[:, 0, 0].astype(int) * 256 + images[:, 0, 1]
+        assert (rows % 3 == labels).all()
+        order += rows.tolist()
+    assert len(set(order)) == len(order) == trained_on
+    orders.append(order)
+assert orders[0] != orders[1]
+"""
+READS = re.compile(r"^(train_set|dataset|source) = (MNIST|tfds|load_dataset)\b", re.MULTILINE)
+
+
+def on_other_data(name, rows):
+    """The program of a section, whose data are other arrays."""
+    source = SECTIONS[name].source
+    tree = ast.parse(source)
+    lines = source.splitlines()
+    changed = {"train_set", "train_images", "train_labels"} if name == "NumPy" else None
+    for node in reversed(tree.body):
+        text = ast.unparse(node)
+        targets = {ast.unparse(target) for target in getattr(node, "targets", [])}
+        if targets & changed if changed else READS.match(text):
+            lines[node.lineno - 1 : node.end_lineno] = [IN_PLACE_OF_MNIST[name]]
+    section = "\n".join(lines)
+    assert section != source
+    return "\n\n".join([*FIRST, OTHER_DATA.format(rows=rows), section])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_section_has_each_row_of_other_data_once_an_epoch(python, name):
+    rows = 1_003
+    program = on_other_data(name, rows) + CHECK.format(name=name, rows=rows)
+    done = python("-c", program, cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment())
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_fewer_rows_than_a_batch_are_an_error(python, name):
+    done = python(
+        "-c", on_other_data(name, 15), cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment()
+    )
+    assert f"ValueError: {name} gave no batch in epoch 0" in done.stderr
