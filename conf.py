@@ -35,6 +35,7 @@ exclude_patterns = ["**/.*"]
 
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3  # the slugs that GitHub makes, in a page and from page to page
+nb_render_markdown_format = "myst"  # tables, too
 nb_execution_mode = "off"
 nb_output_stderr = "error"
 nb_merge_streams = True

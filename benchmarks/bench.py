@@ -76,11 +76,11 @@ class Process:
         return self
 
     def ask(self, method: str, *arguments) -> None:
-        with self.named():
+        with self.naming_the_lesson():
             self.answering = self.pool.submit(in_process.call, method, *arguments)
 
     def answer(self):
-        with self.named():
+        with self.naming_the_lesson():
             return self.answering.result()
 
     def call(self, method: str, *arguments):
@@ -88,7 +88,7 @@ class Process:
         return self.answer()
 
     @contextlib.contextmanager
-    def named(self) -> Iterator[None]:
+    def naming_the_lesson(self) -> Iterator[None]:
         """Errors that this process causes, with the name of its lesson."""
         try:
             yield
@@ -206,7 +206,7 @@ def in_turn(
 
 def measure(name: str, repetitions: int, seconds: float) -> dict:
     """Every figure of one lesson."""
-    modules = benchmark_results.named("modules")[name]
+    modules = benchmark_results.bench_entries("modules")[name]
     figures = {
         "date": machine.today(),
         "installation_bytes": installation_bytes(modules),
@@ -302,7 +302,9 @@ def worker_counts() -> list[int]:
     return [2**power for power in range(cores.bit_length()) if 2**power <= cores]
 
 
-def beside(name: str, kind: type, keys: tuple[str, ...], repetitions: int, seconds: float) -> dict:
+def measure_part(
+    name: str, kind: type, keys: tuple[str, ...], repetitions: int, seconds: float
+) -> dict:
     """The date, the versions, and what `speeds` of this kind returns, under these keys."""
     say(name, f"{kind.__name__}: {', '.join(keys)}")
     with ready(Process(name, kind=kind)) as [lesson]:
@@ -323,11 +325,11 @@ def jobs(names: list[str], repetitions: int, seconds: float) -> Iterator[Job]:
     for name in names:
         if name in from_disk.STREAMS:
             disk = from_disk.FromDisk
-            yield "larger", name, functools.partial(beside, name, disk, disk.keys, *how)
+            yield "larger", name, functools.partial(measure_part, name, disk, disk.keys, *how)
         if key := PARTS.get(name):
             part = benchmark_results.PARTS[key]
             kind = getattr(parts, part.kind)
-            yield key, "", functools.partial(beside, name, kind, part.keys, *how)
+            yield key, "", functools.partial(measure_part, name, kind, part.keys, *how)
 
 
 def store(folder: Path, device: str, news: dict, before: dict | None) -> dict:
@@ -401,13 +403,13 @@ def main() -> None:
     others = [loops.PAGE, *PARTS]
     known = [*loaders, *(name for name in others if lessons.notebook_path(name).is_file())]
     names, quick, how = arguments(__doc__, "LESSON", known)
-    if unknown := set(loaders) - benchmark_results.named("modules").keys():
+    if unknown := set(loaders) - benchmark_results.bench_entries("modules").keys():
         sys.exit(f"bench: say in lessons.toml what {', '.join(sorted(unknown))} needs.")
 
     def run_lessons() -> int:
         kernels.lay_out_data()
         modules.renew()
-        return run(jobs(names, *how), report.text, benchmark_results.FOLDER, quick)
+        return run(jobs(names, *how), report.as_text, benchmark_results.FOLDER, quick)
 
     measuring("bench", {}, run_lessons)
 

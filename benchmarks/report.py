@@ -27,7 +27,7 @@ HEADINGS = {
 }
 
 
-def text(results: dict) -> str:
+def as_text(results: dict) -> str:
     """The tables, then a sentence for each missed mark and each disturbance."""
     shown = result_cells.summary(results)
     parts = [benchmark_results.label(results)]
@@ -96,9 +96,13 @@ def multiples(figures: dict) -> list[float]:
 
 def missed(results: dict) -> list[str]:
     """A sentence for each mark that is missed. What was not measured misses none."""
-    shown, marks, judged = result_cells.summary(results), benchmark_results.named("tuned_mark"), []
+    shown, marks, judged = (
+        result_cells.summary(results),
+        benchmark_results.bench_entries("tuned_mark"),
+        [],
+    )
     same = f"the same decoder in {JUDGED_WORKERS} processes"
-    for name, title in benchmark_results.named("loader").items():
+    for name, title in benchmark_results.bench_entries("loader").items():
         photographs = shown["photographs"].get(title, {}).get(JUDGED_WORKERS)
         judged.append((title, shown["memory"].get(title), marks.get(name, 0), "the NumPy gather"))
         judged.append((title, photographs, FILES_MARK, same))

@@ -231,4 +231,4 @@ def test_every_line_of_the_short_answer_leads_to_a_lesson():
     have = [line for line in table.splitlines() if line.startswith("| ")][2:]
     led = {name for line in have for name in re.findall(r"\]\((\w+)\.ipynb#", line)}
     assert all(".ipynb#" in line for line in have)
-    assert benchmark_results.named("loader").keys() <= led
+    assert benchmark_results.bench_entries("loader").keys() <= led

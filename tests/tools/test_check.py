@@ -117,7 +117,7 @@ def test_the_minutes_follow_from_words_and_visible_lines():
         nbformat.v4.new_code_cell(lines, metadata={"tags": ["proof"]}),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    assert facts.words(notebook) == 2001
+    assert facts.count_words(notebook) == 2001
     assert facts.minutes(notebook) == 15  # 2,001 words / 200 + 150 lines / 30
 
 

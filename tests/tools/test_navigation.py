@@ -67,7 +67,9 @@ def test_a_depth_stands_below_its_lesson_in_every_list(repository):
         dict.fromkeys(lessons.listed(), 5)
     )
     proofs = lessons.code_cells(lessons.read_notebook("grain_in_depth"), "proof")
-    assert f"[{len(proofs)} claims, proven in depth](grain_in_depth.ipynb)" in records.line("grain")
+    assert f"[{len(proofs)} claims, proven in depth](grain_in_depth.ipynb)" in records.checked_line(
+        "grain"
+    )
     assert "notebooks/grain_in_depth.md): the same, in depth" in as_text.index("")
 
 

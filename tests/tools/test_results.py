@@ -80,10 +80,10 @@ def test_every_lesson_that_is_measured_is_registered_once():
     loaders = {name for name in lessons.names() if lessons.subject_cells(name, "tuned-pipeline")}
     assert (
         loaders
-        == benchmark_results.named("modules").keys()
-        == benchmark_results.named("loader").keys()
+        == benchmark_results.bench_entries("modules").keys()
+        == benchmark_results.bench_entries("loader").keys()
     )
-    assert benchmark_results.named("from_disk").keys() == from_disk.STREAMS.keys()
+    assert benchmark_results.bench_entries("from_disk").keys() == from_disk.STREAMS.keys()
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_every_lesson_that_is_measured_is_registered_once():
 )
 def test_stored_results_are_of_lessons_that_are_there_and_can_be_told(file):
     results = json.loads(file.read_text())
-    assert results["lessons"].keys() <= benchmark_results.named("modules").keys()
-    said, titles = report.text(results), benchmark_results.named("loader")
+    assert results["lessons"].keys() <= benchmark_results.bench_entries("modules").keys()
+    said, titles = report.as_text(results), benchmark_results.bench_entries("loader")
     for name, figures in results["lessons"].items():
         assert said.count(titles[name]) >= 4
         assert {"python", "jax", "numpy"} < figures["versions"].keys()
@@ -102,7 +102,7 @@ def test_stored_results_are_of_lessons_that_are_there_and_can_be_told(file):
 
 
 def test_the_report_tells_what_was_measured():
-    said = report.text(small())
+    said = report.as_text(small())
     for words in ("X[i]", "1,230,000", "2: images/s", "12 ", "30, 90"):
         assert words in said
     assert "misses" not in said and "not quiet" not in said
@@ -127,10 +127,10 @@ def test_the_report_tells_what_was_measured():
 )
 def test_the_report_says_what_misses_and_what_disturbed(place, changed, sentence):
     results = small() | {"device": "NVIDIA H200"}
-    assert sentence not in report.text(results)
+    assert sentence not in report.as_text(results)
     grain = results["lessons"]["grain"]
     (results | {"grain": grain, "photos": grain["photos"]["2"]})[place].update(changed)
-    assert sentence in report.text(results)
+    assert sentence in report.as_text(results)
 
 
 def without(results: dict):
@@ -144,7 +144,7 @@ def without(results: dict):
 
 @pytest.mark.parametrize("results", [*without(small())])
 def test_what_was_not_measured_is_a_gap(results):
-    said = report.text(results)
+    said = report.as_text(results)
     assert said.startswith("A machine, 2 cores") and "nan" not in said and "None" not in said
     summary = result_cells.summary(results)
     assert summary.keys() == result_cells.summary(small()).keys()

@@ -108,22 +108,22 @@ def recorded(repository):
 
 def test_a_lesson_says_with_what_it_passed_unless_it_changed_since(recorded):
     recorded("grain")
-    assert records.line("grain").startswith(
+    assert records.checked_line("grain").startswith(
         "{.checked}\n**Checked:** 5 cells gave the same output on 2026-11-22 with Python 3.13 and "
         "JAX 0.12.0 on a CPU. Cells that wait for a GPU: 1. [What is checked]"
     )
-    assert "**Not checked yet** since its last change." in records.line("many_devices")
+    assert "**Not checked yet** since its last change." in records.checked_line("many_devices")
     table, on_gpu = records.checked()
     row = "grain.ipynb) | 5, 1 skipped | <time>2026-11-22</time> | 3.13.0 | 0.12.0 | a CPU |"
     assert row in table and "No run on a GPU is recorded yet" in on_gpu
     assert table.count("| not yet since its last change |") == len(lessons.names()) - 1
 
     recorded("grain", digest="of another notebook")
-    assert "**Not checked yet** since its last change." in records.line("grain")
+    assert "**Not checked yet** since its last change." in records.checked_line("grain")
 
     recorded("grain", device="NVIDIA H200", cells=6, skipped=0)
-    assert "6 cells gave" in records.line("grain")
-    assert "JAX 0.12.0 on NVIDIA H200. [What" in records.line("grain")
+    assert "6 cells gave" in records.checked_line("grain")
+    assert "JAX 0.12.0 on NVIDIA H200. [What" in records.checked_line("grain")
     [table] = records.checked()
     assert "| 6 | <time>2026-11-22</time> | 3.13.0 | 0.12.0 | NVIDIA H200 |" in table
 
@@ -169,7 +169,7 @@ def test_the_site_says_what_holds_in_colab(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", lessons.names())
 def test_the_line_stands_below_the_box(name):
-    shown, line = lessons.read_notebook(name), records.line(name)
+    shown, line = lessons.read_notebook(name), records.checked_line(name)
     site_pages.add_line(shown, name)
     before, _ = shown.cells[0].source.split(f"\n\n{line}\n\n")
     box = before.split("\n\n")[-1]

@@ -154,10 +154,10 @@ def test_the_line_has_what_is_imported_and_not_brought_along(repository):
         "import tiny_module\n    import jax.numpy as jnp\nimport numpy as np",
         '%pip install -q "protobuf>=6.31" "moto[s3]" "jax[cuda12]>=0.10.1,<0.12"',
     )
-    assert install.line("tiny") == 'pip install jax "moto[s3]" "protobuf>=6.31" torchvision'
+    assert install.command("tiny") == 'pip install jax "moto[s3]" "protobuf>=6.31" torchvision'
 
 
 def test_a_module_that_no_package_of_the_lock_has_is_one_sentence(repository):
     write_imports("import unheard_of")
     with pytest.raises(Problem, match="imports unheard-of, which constraints"):
-        install.line("tiny")
+        install.command("tiny")

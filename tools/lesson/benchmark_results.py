@@ -83,7 +83,7 @@ def stored(folder: Path = FOLDER) -> list[dict]:
     return sorted(found, key=lambda results: results["device"] == "cpu")
 
 
-def named(key: str) -> dict[str, object]:
+def bench_entries(key: str) -> dict[str, object]:
     """For each lesson of which lessons.toml says it under `bench`, what it says."""
     benches = {name: entry.get("bench", {}) for name, entry in lessons.listed().items()}
     return {name: of[key] for name, of in benches.items() if key in of}
@@ -91,7 +91,7 @@ def named(key: str) -> dict[str, object]:
 
 def titled(part: dict[str, dict], key: str) -> dict[str, dict]:
     """The figures of each lesson that has some, by the name that lessons.toml gives it."""
-    return {title: part[name] for name, title in named(key).items() if name in part}
+    return {title: part[name] for name, title in bench_entries(key).items() if name in part}
 
 
 def label(results: dict) -> str:

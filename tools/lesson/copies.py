@@ -65,7 +65,7 @@ def blocks(notebook: NotebookNode) -> dict[int, str]:
         alone = all(statement.cell == number for statement in needed[number])
         modules = {imported_from(s.imports) for s in needed[number] if s.imports}
         if not (own <= used or alone or written & modules):
-            found[number] = text(needed[number])
+            found[number] = program(needed[number])
     return found
 
 
@@ -169,7 +169,7 @@ def needed_by(number: int, statements: list[Statement]) -> set[int]:
     return wanted
 
 
-def text(statements: list[Statement], origins: dict[int, str] | None = None) -> str:
+def program(statements: list[Statement], origins: dict[int, str] | None = None) -> str:
     """The code, with the names that come from one module in one import.
 
     `origins`: of a cell, by its number, a comment that stands above what is taken from it.

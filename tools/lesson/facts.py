@@ -33,7 +33,7 @@ def results_of(cell: NotebookNode) -> str:
     return result_cells.source(brief=cell.source.startswith("MEDIANS"))
 
 
-def words(notebook: NotebookNode) -> int:
+def count_words(notebook: NotebookNode) -> int:
     """The words of its prose, without code, tables, addresses and folded solutions."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     prose = NOT_WORDS.sub(" ", "\n\n".join(texts))
@@ -47,7 +47,7 @@ def minutes(notebook: NotebookNode) -> int:
     """
     visible = itertools.filterfalse(holds_results, filter(is_visible, lessons.code_cells(notebook)))
     lines = sum(bool(line.strip()) for cell in visible for line in cell.source.splitlines())
-    return max(5, 5 * round((words(notebook) / WORDS_A_MINUTE + lines / LINES_A_MINUTE) / 5))
+    return max(5, 5 * round((count_words(notebook) / WORDS_A_MINUTE + lines / LINES_A_MINUTE) / 5))
 
 
 def readme_table() -> str:
@@ -79,4 +79,4 @@ def stated(name: str, md: str) -> Iterator[tuple[re.Pattern, str]]:
     """The pattern of each stated fact, and its computed value."""
     yield STATED_MINUTES, str(minutes(lessons.parsed(md)))
     if INSTALL.search(md):
-        yield INSTALL, install.line(name)
+        yield INSTALL, install.command(name)

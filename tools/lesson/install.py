@@ -26,7 +26,7 @@ PIP = re.compile(r"^\s*%pip install -q (.+)$", re.MULTILINE)
 REQUIREMENT = re.compile(r'"?([A-Za-z][\w.-]*(?:\[[\w,]+\])?)(>=[\d.]+)?')
 
 
-def line(name: str) -> str:
+def command(name: str) -> str:
     """`pip install …` with what the lesson needs beside Jupyter. Raises Problem."""
     asked = (f'"{p}"' if re.search(r"[\[<>]", p) else p for p in packages(name))
     return f"pip install {' '.join(asked)}"

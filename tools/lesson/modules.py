@@ -65,7 +65,7 @@ def source(page: str) -> str:
     kept = {number for number, cell in enumerate(cells) if is_kept(cell)}
     needed = copies.closure(kept, statements)
     refuse_two_of_a_name(page, needed)
-    return formatted(heading(page) + "\n\n" + copies.text(needed, origins(page)) + "\n")
+    return formatted(heading(page) + "\n\n" + copies.program(needed, origins(page)) + "\n")
 
 
 def refuse_two_of_a_name(page: str, statements: list[copies.Statement]) -> None:
@@ -83,7 +83,7 @@ def refuse_two_of_a_name(page: str, statements: list[copies.Statement]) -> None:
 def heading(page: str) -> str:
     """The docstring of a module: what it is, what it needs, where it comes from."""
     title = f"{lessons.title_of(page)}: the code of the page, as one module."
-    install_line = " \\\n        ".join(textwrap.wrap(install.line(page), WIDTH - 8))
+    install_line = " \\\n        ".join(textwrap.wrap(install.command(page), WIDTH - 8))
     came_from = f"From md/{page}.md of Feed JAX, {origin(page)}. Licence: Apache-2.0."
     return f'r"""{title}\n\n    {install_line}\n\n{came_from}\n"""'
 

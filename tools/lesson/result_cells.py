@@ -75,7 +75,7 @@ def summary(results: dict) -> dict:
         "resident": epochs(every, "resident_epoch_s"),
         "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
         "photographs": each(photographs, loaders),
-        "larger": each(lambda of: beside(of, "rows/s", "rows_s", "mapped_rows_s"), streams),
+        "larger": each(lambda of: with_share(of, "rows/s", "rows_s", "mapped_rows_s"), streams),
         **{
             key: part(functools.partial(alone, what), of_parts[key])
             for key, what in benchmark_results.PARTS.items()
@@ -113,7 +113,7 @@ def gather(measured: Iterable[dict]) -> dict:
     return {"images/s": speeds(every_speed), "form": forms.most_common(1)[0][0]}
 
 
-def beside(figures: dict, unit: str, of: str, to: str) -> dict:
+def with_share(figures: dict, unit: str, of: str, to: str) -> dict:
     """Speeds in a unit, and the share of the reference's."""
     return {unit: speeds(figures[of]), "share": shares(figures, of, to)}
 
@@ -121,12 +121,12 @@ def beside(figures: dict, unit: str, of: str, to: str) -> dict:
 def alone(what: benchmark_results.Part, figures: dict) -> dict:
     """Of a part the speed and the share, and the speeds under its other keys."""
     of, to, *others = what.keys
-    found = beside(figures, f"{what.unit}/s", of, to)
+    found = with_share(figures, f"{what.unit}/s", of, to)
     return found | {key.partition("_")[0]: speeds(figures[key]) for key in others}
 
 
 def memory(figures: dict) -> dict:
-    return beside(figures, "images/s", "tuned_images_s", "numpy_images_s") | {
+    return with_share(figures, "images/s", "tuned_images_s", "numpy_images_s") | {
         "short": speeds(figures.get("short_images_s", [])),
         "first": speeds(figures.get("first_images_s", [])),
     }
@@ -134,7 +134,7 @@ def memory(figures: dict) -> dict:
 
 def photographs(figures: dict) -> dict:
     return {
-        workers: beside(of, "images/s", "images_s", "limit_images_s")
+        workers: with_share(of, "images/s", "images_s", "limit_images_s")
         | {
             "cores": round(median(of["cores"]), 1),
             "one for all": speeds(of["decoder_images_s"]),

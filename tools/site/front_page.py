@@ -73,13 +73,13 @@ def picture(results: dict) -> str:
         anchor = {low: "start", high: "end"}.get(power, "middle")
         parts.append(f'<path d="M{at:.1f} {TOP - 8}V{bottom}" opacity="0.25"/>')
         short = f"{10**power:,}".replace(",000,000", "M").replace(",000", "k")
-        parts.append(words(at, bottom + 16, short, anchor))
+        parts.append(svg_text(at, bottom + 16, short, anchor))
     parts.append(f'<path d="M{x(limit):.1f} {TOP - 16}V{bottom}" stroke-dasharray="5 3"/>')
-    parts.append(words(x(limit), TOP - 21, "the training step alone", "middle"))
-    parts.append(words((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
+    parts.append(svg_text(x(limit), TOP - 21, "the training step alone", "middle"))
+    parts.append(svg_text((LEFT + RIGHT) / 2, bottom + 34, "images per second", "middle"))
     for row, (loader, kinds) in enumerate(found.items()):
         y = TOP + ROW * row + 28
-        parts.append(words(LEFT, y - 14, f"{loader}: {loops['reads'][loader]}", "start", "over"))
+        parts.append(svg_text(LEFT, y - 14, f"{loader}: {loops['reads'][loader]}", "start", "over"))
         ends = x(min(kinds.values())), x(max(kinds.values()))
         parts.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" opacity="0.4"/>')
         parts += [KINDS[kind][1].format(x=x(value), y=y) for kind, value in kinds.items()]
@@ -95,7 +95,7 @@ def picture(results: dict) -> str:
     )
 
 
-def words(x: float, y: float, text: str, anchor: str, kind: str = "beside") -> str:
+def svg_text(x: float, y: float, text: str, anchor: str, kind: str = "beside") -> str:
     """`kind`: "over" lines, which then end at the letters, or "beside" them."""
     return (
         f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" class="{kind}" fill="currentColor" '
@@ -108,7 +108,7 @@ def legend() -> str:
     """The marks and what they mean, in a row."""
     marks, at = [], LEFT + 4
     for name, mark in KINDS.values():
-        marks += [mark.format(x=at, y=10), words(at + 11, 14, name, "start")]
+        marks += [mark.format(x=at, y=10), svg_text(at + 11, 14, name, "start")]
         at += 30 + 7 * len(name)
     return "".join(marks)
 
@@ -152,6 +152,6 @@ def code() -> str:
     above = [statement for statements in above for statement in statements]
     used = set().union(*(statement.uses for statement in own))
     settings = [s for s in above if s.binds & used and not s.may_stand_below]
-    program = copies.text([*settings, *own, *(s for s in above if s not in settings)])
+    program = copies.program([*settings, *own, *(s for s in above if s not in settings)])
     [last] = [line for line in cells[loader].source.splitlines() if line.startswith(call)]
     return modules.formatted(f"{program}\n\n\n{last}").strip()

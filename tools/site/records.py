@@ -8,7 +8,7 @@ from tools.lesson import lessons
 COLAB = lessons.COLAB_RECORD  # tools/run/colab.py writes it
 
 
-def line(name: str) -> str:
+def checked_line(name: str) -> str:
     """When and with what the lesson passed as it stands."""
     record = lessons.checked(lessons.read_notebook(name))
     said = "**Not checked yet** since its last change."

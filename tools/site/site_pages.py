@@ -166,7 +166,7 @@ def add_line(notebook: NotebookNode, name: str) -> None:
     first = notebook.cells[0]
     *_, box = re.finditer(r"(?:^>.*\n)+", f"{first.source}\n", re.MULTILINE)
     before, after = first.source[: box.end()].rstrip("\n"), first.source[box.end() :].lstrip("\n")
-    first.source = f"{before}\n\n{records.line(name)}\n\n{after}"
+    first.source = f"{before}\n\n{records.checked_line(name)}\n\n{after}"
 
 
 def add_ways_out(notebook: NotebookNode, name: str, repository: str) -> None:
