@@ -15,7 +15,7 @@ SECTIONS = {
     for cell in CELLS
     if (found := re.search(r'^train\("(.+?)"', cell.source, re.MULTILINE))
 }
-FIRST = [CELLS[1].source, CELLS[2].source]  # the model and the loop
+FIRST = [cell.source for cell in CELLS[1:4]]  # the model and the loop
 FRAMEWORKS = {
     "PyTorch": {"torch"},
     "TFDS": {"tensorflow"},
@@ -47,13 +47,13 @@ def test_a_section_runs_alone_below_the_model_and_the_loop(python, name):
     done = python("-c", program, cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment())
     assert done.returncode == 0, done.stderr
     trained, imported = done.stdout.strip().splitlines()
-    accuracy, rows = re.match(r"test accuracy ([\d.]+)%, ([\d,]+) rows", trained).groups()
+    accuracy, rows = re.match(rf"{name}: test accuracy ([\d.]+)%, ([\d,]+) rows", trained).groups()
     assert float(accuracy) > 94 and rows == "59,904"
     assert set(re.findall(r"'(\w+)'", imported)) - {"torch"} == FRAMEWORKS[name] - {"torch"}
 
 
 OTHER_DATA = """
-batch_size = 16
+batch_size, classes = 16, 3
 rows = np.arange({rows})
 train_images = np.zeros((len(rows), 5, 7), np.uint8)
 train_images[:, 0, 0], train_images[:, 0, 1] = np.divmod(rows, 256)
@@ -69,7 +69,7 @@ dataset = tf.data.Dataset.from_tensor_slices((train_images, train_labels))""",
 ]""",
     "Hugging Face": """import datasets
 columns = {"image": list(train_images), "label": train_labels}
-features = {"image": datasets.Array2D((5, 7), "uint8"), "label": datasets.Value("int32")}
+features = {"image": datasets.Image(), "label": datasets.Value("int32")}
 dataset = datasets.Dataset.from_dict(columns, datasets.Features(features))""",
     "NumPy": "",
 }
@@ -114,6 +114,40 @@ def test_a_section_has_each_row_of_other_data_once_an_epoch(python, name):
     program = on_other_data(name, rows) + CHECK.format(name=name, rows=rows)
     done = python("-c", program, cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment())
     assert done.returncode == 0, done.stderr
+
+
+WRONG = {  # what is changed after the data are there, and what `check` says
+    "train_labels[3] = -1": "labels not in 0 to 2",
+    "train_labels[3] = 3": "labels not in 0 to 2",
+    "train_labels = train_labels[:, None]": "expected a row of integer labels",
+    "train_labels = train_labels.astype(float)": "expected a row of integer labels",
+    "train_labels = np.array(list('abc'))[train_labels]": "expected a row of integer labels",
+    "train_images = train_images / np.float32(255)": "expected images of",
+    "train_images = train_images.transpose(0, 2, 1)": "expected images of",
+    "test_labels = test_labels[:, None]": "expected a row of integer labels",
+}
+
+
+@pytest.mark.slow
+def test_what_would_train_wrongly_is_an_error(python):
+    program = [*FIRST, OTHER_DATA.format(rows=64), array_section()]
+    for change in WRONG:
+        program.append(
+            f"kept = train_images, train_labels, test_labels\ntrain_labels = train_labels.copy()\n"
+            f"{change}\ntry:\n    train('NumPy', array_batches)\n"
+            f"except ValueError as error:\n    print(str(error).partition(chr(10))[0])\n"
+            f"else:\n    print('nothing')\ntrain_images, train_labels, test_labels = kept"
+        )
+    done = python("-c", "\n\n".join(program), cwd=lessons.NOTEBOOKS)
+    assert done.returncode == 0, done.stderr
+    for change, said in zip(WRONG.items(), done.stdout.splitlines(), strict=True):
+        assert said.startswith(change[1]), change
+
+
+def array_section():
+    """The definition of the section on arrays, without its data and its call."""
+    source = SECTIONS["NumPy"].source
+    return source[source.index("def array_batches") : source.index("train(")]
 
 
 @pytest.mark.slow

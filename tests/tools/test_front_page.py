@@ -87,7 +87,7 @@ def test_the_newest_machine_is_shown_and_a_gpu_before_others(results, tmp_path):
 def test_what_the_front_page_offers_to_copy_runs_as_it_is(python):
     done = python("-c", front_page.code(), cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment())
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("test accuracy 9")
+    assert done.stdout.startswith("PyTorch: test accuracy 9")
 
 
 def test_the_readme_says_of_gpus_what_the_records_say():

@@ -19,6 +19,7 @@ DISTRIBUTIONS = {
     "tensorflow": "tensorflow-cpu",  # which leaves the GPU to JAX
 }
 IN_EVERY_KERNEL = {"IPython"}
+PREPARES_WITH = {"tensorflow_datasets": "tensorflow"}  # which it does not require
 # Depends on extras, which the lock omits: assume none.
 BY_EXTRAS = {"etils"}
 IMPORTED = re.compile(r"^[ \t]*(?:import|from) (\w+)", re.MULTILINE)
@@ -42,6 +43,7 @@ def packages(name: str) -> list[str]:
     code = "\n".join(cell.source for cell in cells if lessons.GPU_TAG not in lessons.tags(cell))
     written = set(re.findall(r"^%%writefile (\w+)\.py", code, re.MULTILINE))
     modules = {*IMPORTED.findall(code)} - written - sys.stdlib_module_names - IN_EVERY_KERNEL
+    modules |= {PREPARES_WITH[module] for module in modules & PREPARES_WITH.keys()}
     distributions = {DISTRIBUTIONS.get(module, module.replace("_", "-")) for module in modules}
     wanted = {name: name for name in ("jax", *distributions)}
     for asked in " ".join(PIP.findall(code)).split():
