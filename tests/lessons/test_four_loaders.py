@@ -124,6 +124,9 @@ WRONG = {  # what is changed after the data are there, and what `check` says
     "train_labels = np.array(list('abc'))[train_labels]": "expected a row of integer labels",
     "train_images = train_images / np.float32(255)": "expected images of",
     "train_images = train_images.transpose(0, 2, 1)": "expected images of",
+    "train_images = train_images.astype(int)": "expected images of",
+    "test_labels = test_labels[:-1]": "50 images, but 49 labels",
+    "train_images = test_images = train_images[:50].astype(int)": "expected uint8 or floats",
     "test_labels = test_labels[:, None]": "expected a row of integer labels",
 }
 
@@ -133,10 +136,10 @@ def test_what_would_train_wrongly_is_an_error(python):
     program = [*FIRST, OTHER_DATA.format(rows=64), array_section()]
     for change in WRONG:
         program.append(
-            f"kept = train_images, train_labels, test_labels\ntrain_labels = train_labels.copy()\n"
+            f"kept = train_images, train_labels, test_images, test_labels\ntrain_labels = train_labels.copy()\n"
             f"{change}\ntry:\n    train('NumPy', array_batches)\n"
             f"except ValueError as error:\n    print(str(error).partition(chr(10))[0])\n"
-            f"else:\n    print('nothing')\ntrain_images, train_labels, test_labels = kept"
+            f"else:\n    print('nothing')\ntrain_images, train_labels, test_images, test_labels = kept"
         )
     done = python("-c", "\n\n".join(program), cwd=lessons.NOTEBOOKS)
     assert done.returncode == 0, done.stderr
@@ -156,4 +159,4 @@ def test_fewer_rows_than_a_batch_are_an_error(python, name):
     done = python(
         "-c", on_other_data(name, 15), cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment()
     )
-    assert f"ValueError: {name} gave no batch in epoch 0" in done.stderr
+    assert f"ValueError: {name} gave no whole batch in epoch 0" in done.stderr
