@@ -116,6 +116,18 @@ def test_a_section_has_each_row_of_other_data_once_an_epoch(python, name):
     assert done.returncode == 0, done.stderr
 
 
+TRIED = """
+kept = train_images, train_labels, test_images, test_labels
+train_labels = train_labels.copy()
+{change}
+try:
+    train("NumPy", array_batches)
+except ValueError as error:
+    print(str(error).splitlines()[0])
+else:
+    print("nothing")
+train_images, train_labels, test_images, test_labels = kept
+"""
 WRONG = {  # what is changed after the data are there, and what `check` says
     "train_labels[3] = -1": "labels not in 0 to 2",
     "train_labels[3] = 3": "labels not in 0 to 2",
@@ -135,12 +147,7 @@ WRONG = {  # what is changed after the data are there, and what `check` says
 def test_what_would_train_wrongly_is_an_error(python):
     program = [*FIRST, OTHER_DATA.format(rows=64), array_section()]
     for change in WRONG:
-        program.append(
-            f"kept = train_images, train_labels, test_images, test_labels\ntrain_labels = train_labels.copy()\n"
-            f"{change}\ntry:\n    train('NumPy', array_batches)\n"
-            f"except ValueError as error:\n    print(str(error).partition(chr(10))[0])\n"
-            f"else:\n    print('nothing')\ntrain_images, train_labels, test_images, test_labels = kept"
-        )
+        program.append(TRIED.format(change=change))
     done = python("-c", "\n\n".join(program), cwd=lessons.NOTEBOOKS)
     assert done.returncode == 0, done.stderr
     for change, said in zip(WRONG.items(), done.stdout.splitlines(), strict=True):
