@@ -15,7 +15,8 @@ SECTIONS = {
     for cell in CELLS
     if (found := re.search(r'^train\("(.+?)"', cell.source, re.MULTILINE))
 }
-FIRST = [cell.source for cell in CELLS[1:4]]  # the model and the loop
+MODEL = next(number for number, cell in enumerate(CELLS) if "class Model" in cell.source)
+FIRST = [cell.source for cell in CELLS[MODEL : MODEL + 3]]  # the model and the loop
 FRAMEWORKS = {
     "PyTorch": {"torch"},
     "TFDS": {"tensorflow"},

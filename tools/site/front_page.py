@@ -146,9 +146,8 @@ def code() -> str:
     cells = lessons.code_cells(lessons.read_notebook(COMPARED))
     call = f'train("{SHOWN}"'
     [loader] = [n for n, cell in enumerate(cells) if f"\n{call}" in cell.source]
-    own, *above = (
-        [*copies.statements_of(n, cells[n])] for n in (loader, *range(1, loader))
-    )  # without the first cell, which only prints
+    [model] = [n for n, cell in enumerate(cells) if "\nclass Model(" in cell.source]
+    own, *above = ([*copies.statements_of(n, cells[n])] for n in (loader, *range(model, loader)))
     above = [statement for statements in above for statement in statements]
     used = set().union(*(statement.uses for statement in own))
     settings = [s for s in above if s.binds & used and not s.may_stand_below]
