@@ -120,6 +120,14 @@ def test_on_a_phone_a_picture_scrolls_and_its_labels_stay_legible(open_page):
         assert "gradient" in style(scrolls, "backgroundImage")
 
 
+@pytest.mark.parametrize("name", ["start_here", "four_loaders"])
+def test_a_picture_that_was_drawn_for_a_phone_fits(open_page, name):
+    tab = open_page(f"notebooks/{name}.html", "phone")
+    figure = tab.locator(".cell_output figure").first
+    shown, whole = figure.evaluate("f => [f.clientWidth, f.scrollWidth]")
+    assert shown == whole and figure.locator("img").bounding_box()["width"] > 0.8 * shown
+
+
 def test_troubleshooting_begins_with_a_table_by_symptom(open_page):
     tab = open_page("pages/troubleshooting.html")
     table = tab.locator("article table").first
