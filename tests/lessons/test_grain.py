@@ -9,6 +9,7 @@ import numpy as np
 from expecting import refusal, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
+from PIL import Image
 
 SIZES = {
     "examples": st.integers(1, 90),
@@ -45,9 +46,9 @@ def test_arrays():
     """`batches` moves what `Batches` gathers, of any pytree, from any step on; its state too."""
     images = np.asfortranarray(np.arange(24 * 6).reshape(24, 2, 3))
     arrays = {"image": images, "more": (np.arange(24) * 7,)}
-    order = lesson.Batches(arrays, 5, seed=3)
+    order = depth.Batches(arrays, 5, seed=3)
     for make in (
-        lambda start: lesson.batches(arrays, 5, seed=3, start=start),
+        lambda start: depth.batches(arrays, 5, seed=3, start=start),
         lambda start: iter(depth.InMemory(order, start)),
     ):
         for step, batch in enumerate(itertools.islice(make(2), 12), 2):
@@ -56,11 +57,11 @@ def test_arrays():
         [*itertools.islice(stream, 6)]
         resumed.set_state(stream.get_state())
         assert same(next(stream), next(resumed)), "the state names another batch"
-    assert same(next(lesson.batches(arrays, 5)), lesson.Batches(arrays, 5)[0]), "begins elsewhere"
+    assert same(next(depth.batches(arrays, 5)), depth.Batches(arrays, 5)[0]), "begins elsewhere"
     assert same(next(iter(depth.InMemory(order))), order[0]), "begins elsewhere"
-    refusal("two lengths", lambda: lesson.batches((np.arange(9), np.arange(8)), 2))
-    refusal("before the first", lambda: lesson.batches(np.arange(9), 2, start=-1))
-    refusal("too few", lambda: lesson.batches(np.arange(9), 10))
+    refusal("two lengths", lambda: depth.batches((np.arange(9), np.arange(8)), 2))
+    refusal("before the first", lambda: depth.batches(np.arange(9), 2, start=-1))
+    refusal("too few", lambda: depth.batches(np.arange(9), 10))
 
 
 def test_examples():
@@ -70,9 +71,9 @@ def test_examples():
     def check(examples, rows, processes, epoch):
         source, steps = Indexed(np.arange(examples) + 7), examples // rows
         if not steps:
-            refusal("too few", lambda: lesson.example_batches(source, rows))
+            refusal("too few", lambda: depth.example_batches(source, rows))
             return
-        stream = lesson.example_batches(source, rows, seed=5, start=epoch * steps)
+        stream = depth.example_batches(source, rows, seed=5, start=epoch * steps)
         seen = [*itertools.islice(stream, 2 * steps)]
         for part in (seen[:steps], seen[steps:]):
             found = np.concatenate([batch["row"] for batch in part])
@@ -81,7 +82,7 @@ def test_examples():
         assert same(batch["image"], np.tile(batch["row"][:, None, None], (1, 2, 3))), "mixed up"
 
     check()
-    made = lesson.example_batches
+    made = depth.example_batches
     for rows in ([*range(20)], np.arange(20), grain.MapDataset.range(20)):
         batch = next(made(rows, 20, transforms=[Negated()]))
         assert same(np.sort(batch), np.arange(-19, 1)), "transformed otherwise"
@@ -109,7 +110,7 @@ def test_processes():
             refusal("too few", lambda: depth.chain_of(*make))
             return
         first = epoch * (examples // together)
-        whole = lesson.example_batches(data, together, 4, first, [Drawn()])
+        whole = depth.example_batches(data, together, 4, first, [Drawn()])
         parts = [
             depth.chain_of(data, rows, 4, first, [Drawn()], process, processes)
             for process in range(processes)
@@ -122,7 +123,7 @@ def test_processes():
             for process in range(processes)
         ]
         joined = np.concatenate([next(part) for part in arrays])
-        assert same(joined, lesson.Batches(np.arange(examples), together, 4)[first]), "arrays"
+        assert same(joined, depth.Batches(np.arange(examples), together, 4)[first]), "arrays"
 
     check()
     for said, place in (
@@ -150,9 +151,9 @@ def test_failures(capsys):
             return row
 
     def stream(start):
-        return lesson.example_batches(range(24), 4, 1, start, [Fails()])
+        return depth.example_batches(range(24), 4, 1, start, [Fails()])
 
-    whole = [*itertools.islice(lesson.example_batches(range(24), 4, 1), 12)]
+    whole = [*itertools.islice(depth.example_batches(range(24), 4, 1), 12)]
     broken = {step for step, rows in enumerate(whole) if {3, 11} & {*rows.tolist()}}
     right = [(step, rows) for step, rows in enumerate(whole) if step not in broken]
     for start in (0, 4):
@@ -185,3 +186,43 @@ def test_a_stream_of_the_hub():
     three = stream()
     three.set_state(two.get_state())
     assert same([batch["row"] for batch in three], whole[8:]), "after two resumes other rows"
+
+
+def test_photographs(tmp_path):
+    """Any size and mode becomes a square with its label; a crop follows from seed and position."""
+    examples = []
+    for number, mode in enumerate(("RGB", "L", "P", "CMYK", "RGBA")):
+        file = tmp_path / f"{number}.png" if mode != "CMYK" else tmp_path / f"{number}.jpg"
+        noise = np.random.default_rng(number).integers(256, size=(40 + number, 60, 3))
+        Image.fromarray(noise.astype(np.uint8)).convert(mode).save(file)
+        examples.append((file, number))
+    source = grain.MapDataset.source(examples).seed(3).shuffle()
+    chain = source.random_map(lesson.RandomSquare(16)).repeat().batch(2)
+    whole = [chain[step] for step in range(10)]  # four epochs
+    for epoch in np.concatenate([labels for _, labels in whole]).reshape(4, 5):
+        assert sorted(epoch) == [0, 1, 2, 3, 4]
+    iterator = iter(chain.to_iter_dataset())
+    [*itertools.islice(iterator, 7)]
+    resumed = iter(chain.to_iter_dataset())
+    resumed.set_state(iterator.get_state())
+    for expected in whole[7:]:
+        images, labels = next(resumed)
+        assert images.shape == (2, 16, 16, 3) and images.dtype == np.uint8
+        assert same((images, labels), expected), "another crop after a resume"
+    crops = {images[labels == 0].tobytes() for images, labels in whole if 0 in labels}
+    assert len(crops) == 4, "the same crop in each epoch"
+    for iterator in (iterator, resumed):
+        iterator.close()
+
+
+def test_a_photograph_that_cannot_be_decoded_is_named(tmp_path):
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.new("RGB", (40, 20)).save(tmp_path / "turned.jpg", exif=turned)
+    assert lesson.upright(tmp_path / "turned.jpg").size == (20, 40)
+    whole = (tmp_path / "turned.jpg").read_bytes()
+    (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    Image.new("I;16", (9, 9)).save(tmp_path / "deep.png")
+    for name in ("cut.jpg", "deep.png", "missing.jpg"):
+        said = refusal(name, lambda name=name: lesson.upright(tmp_path / name))
+        assert name in said, said

@@ -41,8 +41,8 @@ def test_any_dataset():
         "numbers": [(image, int(label)) for image, label in pairs],
     }.items():
         for batch_size in (1, 2, 7):
-            order = lesson.Batches(np.arange(30), batch_size, seed=4)
-            stream = lesson.batches(dataset, batch_size, seed=4, start=3)
+            order = depth.Batches(np.arange(30), batch_size, seed=4)
+            stream = depth.batches(dataset, batch_size, seed=4, start=3)
             for step, (found, of) in enumerate(itertools.islice(stream, 40), 3):
                 assert np.array_equal(found, images[order[step]]), f"{kind}: other images"
                 assert np.array_equal(of, labels[order[step]]), f"{kind}: other labels"
@@ -51,14 +51,14 @@ def test_any_dataset():
         [{"image": image, "more": {"label": label}} for image, label in pairs],
         [Pair(*pair) for pair in pairs],
     ):
-        found, rows = next(lesson.batches(dataset, 7)), lesson.Batches(np.arange(30), 7)[0]
+        found, rows = next(depth.batches(dataset, 7)), depth.Batches(np.arange(30), 7)[0]
         assert type(found) is type(dataset[0]), "the batch has lost its structure"
         assert same(jax.tree.leaves(found), [images[rows], labels[rows]]), "mixed up"
 
 
 def test_ends_and_refusals():
     """It ends where it is told to, and refuses when it is called what cannot work."""
-    batches, rows = lesson.batches, list(range(20))
+    batches, rows = depth.batches, list(range(20))
     assert len([*batches(rows, 4, start=3, stop=9)]) == 6, "another number of steps"
     refusal("too few", lambda: batches(rows, 21))
     refusal("no rows", lambda: batches(rows, 0))
@@ -72,7 +72,7 @@ def test_arrays():
     """`array_batches` gives what `batches` gives, and refuses arrays of two lengths at once."""
     images = np.asfortranarray(np.arange(24 * 12, dtype=np.float32).reshape(24, 3, 4))
     labels = np.arange(24)
-    one_by_one = lesson.batches(list(zip(images, labels, strict=True)), 5, seed=2, start=3)
+    one_by_one = depth.batches(list(zip(images, labels, strict=True)), 5, seed=2, start=3)
     whole = depth.array_batches((images, labels), 5, seed=2, start=3)
     for _ in range(12):
         assert same([*next(whole)], [*next(one_by_one)]), "another batch"
@@ -83,15 +83,15 @@ def test_arrays():
 def test_labels():
     """The shared model trains and tests on labels 0 to C - 1, one for each image, or refuses."""
     images, labels = np.zeros((8, 4), np.uint8), np.arange(8, dtype=np.int32) % 3
-    params = lesson.init_params(jax.random.key(0), (4, 5, 3))
+    params = depth.init_params(jax.random.key(0), (4, 5, 3))
     weights = np.ones(8, bool)
 
     def counted(right):
         return depth.count_right(params, images, right, weights, 1)
 
     for use in (
-        lambda labels: lesson.train(params, [(images, labels)], 1),
-        lambda labels: lesson.accuracy(params, images, labels, 1),
+        lambda labels: depth.train(params, [(images, labels)], 1),
+        lambda labels: depth.accuracy(params, images, labels, 1),
         counted,
     ):
         use(labels)
@@ -105,7 +105,7 @@ def test_labels():
         }.items():
             refusal(said, lambda wrong=wrong, use=use: use(wrong))
     batches = [(jax.device_put(images), jax.device_put(labels))]
-    lesson.train(params, batches, 1)
+    depth.train(params, batches, 1)
 
 
 SIZES = {
@@ -127,7 +127,7 @@ def test_processes_and_epochs():
             return
         steps = examples // together
         first, last = epoch * steps, (epoch + 1) * steps
-        stream = [*lesson.batches(data, together, start=first, stop=last)]
+        stream = [*depth.batches(data, together, start=first, stop=last)]
         parts = [
             itertools.islice(depth.batches_of(data, rows, 0, first, p, processes), steps)
             for p in range(processes)
@@ -145,7 +145,7 @@ def test_processes_and_epochs():
 def test_state():
     """A state saved anywhere, also where an epoch ends, goes on with the very next batch."""
     rows = range(22)
-    whole = [*lesson.batches(rows, 5, stop=13)]
+    whole = [*depth.batches(rows, 5, stop=13)]
 
     def loader(state=None):
         made = StatefulDataLoader(rows, batch_sampler=depth.Steps(rows, 5))
@@ -155,11 +155,11 @@ def test_state():
 
     for stop in (1, 3, 4, 5, 8):  # an epoch has four steps
         first = loader()
-        seen = [*map(lesson.to_numpy, itertools.islice(first, stop))]
+        seen = [*map(depth.to_numpy, itertools.islice(first, stop))]
         again = loader(first.state_dict())
-        seen += map(lesson.to_numpy, itertools.islice(again, 2))
+        seen += map(depth.to_numpy, itertools.islice(again, 2))
         third = loader(again.state_dict())
-        seen += map(lesson.to_numpy, itertools.islice(third, 2))
+        seen += map(depth.to_numpy, itertools.islice(third, 2))
         assert same(seen, whole[: stop + 4]), f"other batches after a state at {stop}"
 
 
