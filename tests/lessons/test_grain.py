@@ -211,8 +211,8 @@ def test_photographs(tmp_path):
         assert same((images, labels), expected), "another crop after a resume"
     crops = {images[labels == 0].tobytes() for images, labels in whole if 0 in labels}
     assert len(crops) == 4, "the same crop in each epoch"
-    for iterator in (iterator, resumed):
-        iterator.close()
+    iterator.close()
+    resumed.close()
 
 
 def test_a_photograph_that_cannot_be_decoded_is_named(tmp_path):

@@ -214,3 +214,50 @@ def test_photographs():
             said = refusal("a file beside", lambda: depth.file_batches(folder, 1, 8))
             assert "notes.txt" in said, f"the file is not named: {said}"
             notes.unlink()
+
+
+def test_row_batches():
+    """From any step on, the rows of `Batches`; each row once in an epoch; too few rows raise."""
+
+    @tried(4, **SIZES)
+    def check(examples, rows, processes, epoch):
+        start = epoch * (examples // rows) + 1
+        stream = lesson.row_batches(examples, rows, processes, start)
+        if rows > examples:
+            said = refusal("too few", lambda: next(stream))
+            assert said == f"{examples} rows do not fill a batch of {rows}"
+            return
+        batches = depth.Batches(np.arange(examples), rows, seed=processes)
+        for step, found in enumerate(itertools.islice(stream, 30), start):
+            assert found == batches[step].tolist(), "other rows than Batches"
+
+    check()
+    refusal("no rows", lambda: next(lesson.row_batches(5, 0, 0)))
+    refusal("before the first", lambda: next(lesson.row_batches(5, 2, 0, start=-1)))
+
+
+def test_collate():
+    """Pairs and dicts, of arrays, tensors or numbers, keep their dtypes, order and names."""
+    images = np.arange(7 * 6, dtype=np.uint8).reshape(7, 2, 3)
+    labels = np.arange(7) % 3
+    tensors = TensorDataset(torch.from_numpy(images).float(), torch.from_numpy(labels))
+    for kind, dataset, dtype in (
+        ("arrays", list(zip(images, labels, strict=True)), np.uint8),
+        (
+            "numbers",
+            [(image, int(label)) for image, label in zip(images, labels, strict=True)],
+            "B",
+        ),
+        ("tensors", tensors, np.float32),
+    ):
+        loader = DataLoader(dataset, 3, collate_fn=lesson.numpy_collate)
+        found = [*loader]
+        assert [len(rows) for rows, _ in found] == [3, 3, 1], kind
+        assert all(type(column) is np.ndarray for batch in found for column in batch), kind
+        assert same(np.concatenate([rows for rows, _ in found]), images.astype(dtype)), kind
+        assert same(np.concatenate([rows for _, rows in found]), labels), kind
+    rows = [{"z": image, "a": label} for image, label in zip(images, labels, strict=True)]
+    batch = next(iter(DataLoader(rows, 7, collate_fn=lesson.collate_columns)))
+    assert list(batch) == ["z", "a"] and same([*batch.values()], [images, labels])
+    unequal = [(np.zeros(2), 0), (np.zeros(3), 1)]
+    refusal("shapes", lambda: next(iter(DataLoader(unequal, 2, collate_fn=lesson.numpy_collate))))

@@ -53,7 +53,7 @@ QUERIES = {
     "gs://": "files_and_storage.html#the-short-answer",
     "webdataset": "files_and_storage_in_depth.html#read-tar-by-an-index-of-its-members",
     "sharding": "many_devices.html#the-short-answer",
-    "resume Grain": "grain.html#stop-it-and-go-on",
+    "resume Grain": "grain.html#resume-from-a-checkpoint",
     "last batch": "#lose-nothing-in-evaluation-pad-the-last-batch",
     "from_dlpack": "dlpack_zero_copy.html#the-short-answer",
     "jax dataloader": "start_here.html#make-batches-from-your-arrays",

@@ -10,7 +10,7 @@ from built import FRONT, GRAIN, SEARCH, SITE, TORCH, WIDTHS, copied, is_on_scree
 from tools.lesson import copies, lessons, modules
 
 LOADERS, MEMORY = "notebooks/choose_a_loader.html", "notebooks/memory_that_grows.html"
-RESUME, PHOTOGRAPHS = "stop-it-and-go-on", "read-a-folder-of-photographs"
+RESUME, PHOTOGRAPHS = "resume-from-a-checkpoint", "read-a-folder-of-photographs"
 MESSAGES, WORDS = "pages/troubleshooting.html#index-", "pages/glossary.html#term-"
 FEED, HOSTS = "notebooks/feed_the_device.html", "notebooks/many_devices.html"
 TO_TORCH, TO_GRAIN = "PyTorch: A folder of photographs", "Grain: A folder of photographs"
