@@ -48,6 +48,15 @@ def small() -> dict:
         "blocks": {"windows_s": [90.0], "read_windows_s": [100.0]},
         "graphs": {"graphs_s": [90.0], "joined_graphs_s": [100.0]},
         "frames": {"windows_s": [90.0], "decoded_windows_s": [100.0]},
+        "loops": {
+            "images": 60_000,
+            "versions": {"jax": "0.12.0"},
+            "date": "2026-11-22",
+            "reads": {"Grain": "each image, a PNG", "Grain, arrays": "each image, an array"},
+            "step_s": [1.0, 0.5, 2.0],
+            "alone_s": {"Grain": [3.0]},
+            "trained_s": {"Grain": [5.0]},
+        },
     }
 
 
@@ -173,6 +182,8 @@ def test_figures_are_those_of_the_file(tmp_path):
         "first": [5_000] * 3,
     }
     assert "PyTorch DataLoader" not in found["memory"]  # without a reference it has no share
+    reads = {"Grain": "each image, a PNG"}
+    assert found["loops"] == {"step": 60_000, "loops": {"Grain": 20_000}, "reads": reads}
 
 
 def test_a_gpu_comes_first_and_a_machine_without_a_part_is_left_out(tmp_path):

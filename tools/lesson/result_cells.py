@@ -37,14 +37,9 @@ def medians(of_machine: dict) -> dict:
     """The medians of images per second, and of each library the megabytes on the disk."""
     photographs = of_machine["photographs"]
     workers = max({int(n) for found in photographs.values() for n in found})
-    kinds = {"first version": "first", "short answer": "short", "tuned": "images/s"}
     return {
         "date": of_machine["date"],
-        "step": of_machine["step"][1],
-        "memory": {
-            loader: {kind: found[key][1] for kind, key in kinds.items() if found.get(key)}
-            for loader, found in of_machine["memory"].items()
-        },
+        **of_machine["loops"],
         "workers": workers,
         "photographs": {
             loader: found[f"{workers}"]["images/s"][1]
@@ -74,6 +69,7 @@ def summary(results: dict) -> dict:
         "step": epochs(every, "step_epoch_s"),
         "resident": epochs(every, "resident_epoch_s"),
         "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
+        "loops": part(loops, results.get("loops", {})),
         "photographs": each(photographs, loaders),
         "larger": each(lambda of: with_share(of, "rows/s", "rows_s", "mapped_rows_s"), streams),
         **{
@@ -130,6 +126,17 @@ def memory(figures: dict) -> dict:
         "short": speeds(figures.get("short_images_s", [])),
         "first": speeds(figures.get("first_images_s", [])),
     }
+
+
+def loops(figures: dict) -> dict:
+    """Images per second of each loader's own loop and of the step alone; what each loop reads."""
+
+    def speed(seconds: list[float]) -> int:
+        return speeds([figures["images"] / s for s in seconds])[1]
+
+    alone = {loader: speed(seconds) for loader, seconds in figures["alone_s"].items()}
+    reads = {loader: figures["reads"][loader] for loader in alone}
+    return {"step": speed(figures["step_s"]), "loops": alone, "reads": reads}
 
 
 def photographs(figures: dict) -> dict:
