@@ -47,7 +47,7 @@ KNOWN = {
         "start_here_in_depth": ["def train_for("],
         "four_loaders": ["source = tfds.data_source("],
         "decode_photographs_in_depth": ["import grain"],
-        "grain": ["import grain", "photographs = ImageFolder("],
+        "grain": ["import grain"],
         "grain_in_depth": [
             "import absl.flags",
             "def stream_of(",
