@@ -11,6 +11,8 @@ import feed_huggingface_datasets as lesson
 import feed_huggingface_datasets_in_depth as depth
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from datasets import Array2D, ClassLabel, Dataset, DatasetDict, Features, List, Value
 from datasets.distributed import split_dataset_by_node
 from expecting import refusal
@@ -34,6 +36,196 @@ def uneven():
     return datasets.IterableDataset.from_generator(rows_of, gen_kwargs={"ends": ends})
 
 
+def rows_of(stream, count):
+    """The column `row` of the next `count` batches, as lists."""
+    return [batch["row"].tolist() for batch in itertools.islice(stream, count)]
+
+
+def views():
+    """Datasets whose rows are not those of their table, by the rows that are left."""
+    whole = Dataset.from_dict({"row": np.arange(90), "name": [f"{n}" for n in range(90)]})
+    split = whole.train_test_split(0.3, seed=2)
+    return [
+        whole,
+        whole.filter(lambda row: row["row"] % 3),
+        whole.select([7, 80, 9, 33, 1]),
+        whole.shard(4, 1, contiguous=False),
+        whole.shuffle(seed=1).select(range(20)),
+        split["train"],
+        split["test"].with_format("torch"),
+    ]
+
+
+def test_batches_from():
+    """Each row that is left once in an epoch, in a new order; and the same from any step on."""
+    for view in views():
+        left = view.with_format(None)["row"][:]
+        rows = view.select_columns("row").with_format("numpy", dtype=None)
+        for batch_size in (1, 3, len(left)):
+            steps = len(left) // batch_size
+            whole = rows_of(lesson.batches_from(rows, batch_size), 3 * steps)
+            parts = whole[:steps], whole[steps : 2 * steps], whole[2 * steps :]
+            epochs = [[row for batch in part for row in batch] for part in parts]
+            for epoch in epochs:
+                assert len({*epoch}) == len(epoch) == steps * batch_size, "not each row once"
+                assert {*epoch} <= {*left}, "rows that were taken out"
+            several = 3 if len(left) > 5 else 2  # of few rows there are few orders
+            assert len({*map(tuple, epochs)}) >= several, "epochs have the same order"
+            for step in (1, steps - 1, steps, steps + 1, 2 * steps, 3 * steps - 1):
+                resumed = lesson.batches_from(rows, batch_size, step)
+                assert rows_of(resumed, 3 * steps - step) == whole[step:], "another batch"
+    rows = Dataset.from_dict({"row": range(4)}).with_format("numpy")
+    for few in ((5,), (2, 0, 0, 3)):
+        said = refusal("too few", lambda few=few: next(lesson.batches_from(rows, *few)))
+        assert said.startswith("4 rows do not fill a batch of"), said
+    refusal("none left", lambda: next(lesson.batches_from(rows.select([]), 1)))
+
+
+def test_batches_from_for_processes():
+    """Any number of processes shares each global batch, in as many steps, from any step on."""
+    for total, global_batch in itertools.product((23, 24, 25, 39), (6, 12)):
+        rows = Dataset.from_dict({"row": range(total)}).with_format("numpy")
+        alone = rows_of(lesson.batches_from(rows, global_batch), 12)
+        for processes, step in itertools.product((1, 2, 3, 6), (0, 1, 4, 7)):
+            size = global_batch // processes
+            parts = [
+                rows_of(lesson.batches_from(rows, size, step, process, processes), 12 - step)
+                for process in range(processes)
+            ]
+            joined = [sorted(itertools.chain(*batches)) for batches in zip(*parts, strict=True)]
+            assert joined == [sorted(batch) for batch in alone[step:]], "other rows"
+    refusal("a process too many", lambda: next(lesson.batches_from(rows, 2, 0, 2, 2)))
+
+
+def test_batches_from_of_other_columns():
+    """A batch has the dtypes of the format, all columns by name, and what a transform makes."""
+    kinds = Features(b=Array2D((2, 3), "uint8"), a=Value("float16"), c=Value("bool"))
+    columns = {"b": np.arange(24).reshape(4, 2, 3), "a": [0.5] * 4, "c": [True, False] * 2}
+    rows = Dataset.from_dict(columns, kinds)
+    kept = next(lesson.batches_from(rows.with_format("numpy", dtype=None), 2))
+    assert {name: column.dtype.name for name, column in kept.items()} == {
+        "b": "uint8",
+        "a": "float16",
+        "c": "bool",
+    }
+    changed = next(lesson.batches_from(rows.with_format("numpy"), 2))
+    assert (changed["b"].dtype, changed["a"].dtype) == (np.int64, np.float32), (
+        "say it in the lesson"
+    )
+    numbers = Dataset.from_dict({"row": range(20)})
+    twice = numbers.with_transform(lambda rows: {"row": np.array(rows["row"]) * 2})
+    order = lesson.batches_from(numbers.with_format("numpy"), 6)
+    expected = [[2 * row for row in batch] for batch in rows_of(order, 7)]
+    assert rows_of(lesson.batches_from(twice, 6), 7) == expected, "other rows"
+
+
+def test_squares():
+    """Photographs of any size and mode become equal squares, upright, with their labels."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned to the right
+    images = []
+    for size, mode in (((40, 30), "RGB"), ((9, 70), "L"), ((5, 5), "P"), ((33, 32), "CMYK")):
+        Image.new("RGB", size, (200, 200, 200)).convert(mode).save(png := io.BytesIO(), "TIFF")
+        images.append({"bytes": png.getvalue()})
+    half = Image.new("RGB", (40, 40))
+    half.paste((255, 255, 255), (0, 0, 20, 40))  # white on the left, so above when turned
+    half.save(png := io.BytesIO(), "JPEG", exif=exif)
+    images.append({"bytes": png.getvalue()})
+    kinds = Features(image=datasets.Image(mode="RGB"), label=Value("int32"))
+    rows = Dataset.from_dict({"image": images, "label": [4, 3, 2, 1, 0]}, kinds)
+    batch = next(lesson.batches_from(rows.with_transform(lesson.squares), 5))
+    pixels = batch["image"][np.argsort(-batch["label"])]
+    assert pixels.shape == (5, 32, 32, 3) and pixels.dtype == np.uint8, pixels.shape
+    assert np.abs(pixels[:4].astype(int) - 200).max() < 5, "other colours"  # P has 204
+    assert pixels[4, :14].min() > 200 and pixels[4, -14:].max() < 50, "it is not upright"
+    small = lesson.squares({"image": [half], "label": [7]}, size=8)
+    assert small["image"].shape == (1, 8, 8, 3) and small["label"].tolist() == [7]
+
+
+def test_changes_without_an_error():
+    """What the lesson says that the library does in silence, on other data; or say so there."""
+    kinds = {"a": [7, None], "b": ["x", None], "c": [[1], [2, 3]], "d": [2**24 + 1, -1]}
+    rows = Dataset.from_dict(kinds)
+    kept = rows.with_format("numpy", dtype=None)[:]
+    assert [column.dtype.kind for column in kept.values()] == ["f", "O", "O", "i"]
+    assert rows.with_format("numpy", dtype=np.float32)["d"][:].tolist() == [2**24, -1]
+    for name, says in {"a": "NaN", "b": "numbers", "c": "numbers"}.items():
+        said = refusal(name, lambda name=name: lesson.Batches({name: kept[name]}, 1))
+        assert f"'{name}'" in said and says in said, said
+    for labels in (kept["a"], kept["b"], kept["d"]):
+        refusal("labels", lambda labels=labels: lesson.check_labels(labels, 2**25))
+    structs = Dataset.from_dict({"x": [{"a": 1}, {"a": 2}]})
+    assert structs.with_format("numpy")["x"][:].dtype == object
+    assert structs.flatten().with_format("numpy")["x.a"][:].tolist() == [1, 2]
+    names = Dataset.from_dict({"x": range(12)}).class_encode_column("x").features["x"].names
+    assert names[:4] == ["0", "1", "10", "11"], names
+    ordered = Dataset.from_dict({"row": range(99)})
+    assert ordered.shuffle(seed=1)["row"][:] == ordered.shuffle(seed=1)["row"][:]
+    runs = [
+        ordered.shuffle(generator=np.random.default_rng(key), keep_in_memory=True)["row"][:]
+        for key in ((0, 1), (0, 1), (1, 0))
+    ]
+    assert runs[0] == runs[1] != runs[2], "the generator gives other orders"
+
+
+def test_classes_of_two_splits():
+    """A cast to the classes of the training part numbers alike, and raises for an unknown class."""
+    train = Dataset.from_dict({"label": ["b", "a", "c"]}).class_encode_column("label")
+    kind = train.features["label"]
+    test = Dataset.from_dict({"label": ["c", "b"]}).cast_column("label", kind)
+    assert test["label"][:] == [2, 1]
+    unknown = Dataset.from_dict({"label": ["c", "d"]})
+    assert "d" in refusal("an unknown class", lambda: unknown.cast_column("label", kind))
+
+
+def folder_of(folder, names):
+    for name in names:
+        file = Path(folder, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4)).save(file)
+
+
+def test_names_of_a_folder(tmp_path):
+    """`data_files` finds every photograph; a stray one costs the labels, as the lesson says."""
+    reads = {"path": "imagefolder", "cache_dir": str(tmp_path / "cache")}
+    words = "train/0.png", "red-test/0.png", "val/0.png", "bus/test_1.png"
+    folder_of(tmp_path / "words", words)
+    every = datasets.load_dataset(data_files=f"{tmp_path}/words/**", split="train", **reads)
+    assert every.features["label"].names == ["bus", "red-test", "train", "val"]
+    assert len(every) == 4
+    by_name = datasets.load_dataset(data_dir=f"{tmp_path}/words", **reads)
+    assert {*by_name} > {"train"}, "names decide about no split: say so in the lesson"
+    for stray in ("stray.png", "bus/old/0.png"):
+        folder = tmp_path / stray.replace("/", "-")
+        folder_of(folder, ["bus/0.png", "car/0.png", stray])
+        rows = datasets.load_dataset(data_files=f"{folder}/**", split="train", **reads)
+        assert [*rows.features] == ["image"], f"labels in spite of {stray}: say so in the lesson"
+    folder_of(tmp_path / "two", ["train/a/0.png", "train/b/0.png", "test/b/0.png"])
+    both = datasets.load_dataset(data_dir=f"{tmp_path}/two", **reads)
+    assert both["test"]["label"][:] == [1], "the test numbers its classes by itself"
+
+
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_parquet_file_without_rows(tmp_path, empty):
+    """It adds nothing, wherever it stands among the others, read into the cache or streamed."""
+    parts = [[1, 2, 3], [4, 5]]
+    parts.insert(empty, [])
+    for number, rows in enumerate(parts):
+        table = pa.table({"row": pa.array(rows, pa.int64())})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    place = {"path": "parquet", "data_files": f"{tmp_path}/*.parquet", "split": "train"}
+    place |= {"cache_dir": str(tmp_path / "cache"), "batch_size": 1_000}
+    rows = datasets.load_dataset(**place).with_format("numpy")
+    assert rows["row"][:].tolist() == [1, 2, 3, 4, 5]
+    assert sorted(rows_of(lesson.batches_from(rows, 5), 1)[0]) == [1, 2, 3, 4, 5]
+    stream = datasets.load_dataset(**place, streaming=True)
+    for epoch in (0, 1):
+        tables = depth.shuffled_stream(stream, 0, epoch, 2).iter(2)
+        seen = [row for table in tables for row in table["row"].to_pylist()]
+        assert sorted(seen) == [1, 2, 3, 4, 5], "other rows from the stream"
+    assert depth.steps_of_all([*map(len, parts)], 2, 0, 0, 1) == (2, 1)
+
+
 def test_rows_that_are_left():
     """After filter, select, shard, shuffle, map: these rows, each once, read once or by batch."""
     numbers = np.arange(90, dtype=np.int32)
@@ -51,22 +243,22 @@ def test_rows_that_are_left():
         for batch_size, in_memory in itertools.product((1, 5), (True, False)):
             steps = len(left) // batch_size
             options = {"seed": 3, "in_memory": in_memory}
-            stream = lesson.batches(view, batch_size, start=steps, stop=3 * steps, **options)
+            stream = depth.batches(view, batch_size, start=steps, stop=3 * steps, **options)
             found = [*stream]
             assert len(found) == 2 * steps, "another number of steps"
-            order = lesson.Batches(np.array(left), batch_size, seed=3)
+            order = depth.Batches(np.array(left), batch_size, seed=3)
             for step, (twice, rows) in enumerate(found, steps):
                 assert np.array_equal(rows, order[step]), "other rows, or in another order"
                 assert np.array_equal(twice, rows * 2), "columns are mixed up"
     for in_memory in (True, False):
         chosen = whole.with_format("numpy", columns=["row"])
-        (rows,) = next(lesson.batches(chosen, 90, in_memory=in_memory))
+        (rows,) = next(depth.batches(chosen, 90, in_memory=in_memory))
         assert np.array_equal(np.sort(rows), numbers), "other columns than those asked for"
 
 
 def test_refusals():
     """What JAX cannot take is refused when it is called, by its column, with the right cause."""
-    batches = lesson.batches
+    batches = depth.batches
     pair, label = List(Value("float32"), length=2), ClassLabel(names=["cat", "dog"])
     two = Features(x=pair, y=Value("float32"))
     for says, columns, features in (
@@ -105,21 +297,21 @@ def test_transforms():
     """A transform sees the rows of each batch, and what it makes is checked like a column."""
     rows = Dataset.from_dict({"row": range(20)})
     twice = rows.with_transform(lambda rows: {"twice": [2 * row for row in rows["row"]]})
-    order = lesson.Batches(np.arange(20), 6)
-    stream = lesson.batches(twice, 6, in_memory=False)
+    order = depth.Batches(np.arange(20), 6)
+    stream = depth.batches(twice, 6, in_memory=False)
     for step, (found,) in enumerate(itertools.islice(stream, 9)):
         assert np.array_equal(found, 2 * order[step]), "other rows"
     drawn = rows.with_transform(lambda rows: {"x": np.random.rand(len(rows["row"]))})
-    two = np.sort(np.reshape([*itertools.islice(lesson.batches(drawn, 20), 2)], (2, 20)))
+    two = np.sort(np.reshape([*itertools.islice(depth.batches(drawn, 20), 2)], (2, 20)))
     assert (two[0] != two[1]).all(), "one draw for all epochs"
     unequal = rows.with_transform(lambda rows: {"x": [np.zeros(n % 2) for n in rows["row"]]})
-    said = refusal("shapes", lambda: next(lesson.batches(unequal, 6, in_memory=False)))
+    said = refusal("shapes", lambda: next(depth.batches(unequal, 6, in_memory=False)))
     assert "'x'" in said and "(0,)" in said, said
 
 
 def test_dataset_of():
     """Arrays come back as they were, whatever their layout; a mask is no array of numbers."""
-    make, columns_of = depth.dataset_of, lesson.columns_of
+    make, columns_of = depth.dataset_of, depth.columns_of
     values = np.where(np.arange(32).reshape(8, 2, 2) % 5, 1.0, -9999.0).astype(np.float32)
     labels = np.arange(8, dtype=np.int32)
     for given in (values, values.astype(">f4"), np.asfortranarray(values), values[:, 0]):
@@ -280,6 +472,6 @@ def test_formats():
     columns = {"b": np.arange(24).reshape(4, 2, 3), "a": [0.5] * 4, "c": [True, False] * 2}
     rows = Dataset.from_dict(columns, kinds).select_columns(["c", "b", "a"])
     for in_memory in (True, False):
-        batch = next(lesson.batches(rows, 2, in_memory=in_memory))
+        batch = next(depth.batches(rows, 2, in_memory=in_memory))
         found = [(array.dtype.name, array.shape) for array in batch]
         assert found == [("bool", (2,)), ("uint8", (2, 2, 3)), ("float16", (2,))], found
