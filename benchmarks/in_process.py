@@ -70,7 +70,8 @@ def rate(stream: Iterator, seconds: float) -> float:
 class Lesson:
     """What the modules of a lesson and of its depth define. One for each process.
 
-    `code`: all of it. Of a name that both define, what the lesson defines.
+    `code`: all of it. Of a name that both define, what the depth defines, such as the step of the
+    larger model.
     """
 
     def __init__(self, name: str):
@@ -79,7 +80,7 @@ class Lesson:
         defined = {}
         self.tags = set()
         self.photographs = {}
-        for page in (lessons.depth_of(name), name):
+        for page in (name, lessons.depth_of(name)):
             if page in modules.pages():
                 defined |= vars(imported(page))
         self.code = types.SimpleNamespace(**defined)

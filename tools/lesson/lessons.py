@@ -27,7 +27,7 @@ GPU_TAG = "requires-gpu"
 RESULTS_TAG = "results"  # of the cell that tools/lesson/result_cells.py writes
 TAGS = {  # what each marks; SHARED and FROM are below
     "setup": "imports, settings and data that the pipelines need; the benchmark runs these first",
-    "short-answer": "the code of the answer; of a loader it defines `batches`",
+    "short-answer": "the first code of a page: what the library's own maintainers would write",
     "first-pipeline": "defines `first_batches`, which people write first: may be slow or wrong",
     "tuned-pipeline": "defines `tuned_batches`, an endless stream",
     "files-pipeline": "defines `file_batches`, the same from a folder of photographs",
