@@ -28,12 +28,12 @@ def test_a_section_names_those_of_the_other_loaders_and_not_itself():
     anchor = "stay-one-batch-ahead-of-the-device"
     said = navigation.others("pytorch_dataloader_in_depth", anchor)
     assert said.startswith("{.also}\nAlso with: [Grain<span")
-    assert "grain_in_depth.ipynb#stay-ahead-of-the-device" in said and "pytorch" not in said
+    assert "grain.ipynb#copy-batches-to-the-device-in-advance" in said and "pytorch" not in said
     assert said.count(": One batch ahead</span>") == 3
-    of_grain = navigation.others("grain_in_depth", "stay-ahead-of-the-device")
+    of_grain = navigation.others("grain", "copy-batches-to-the-device-in-advance")
     assert f"pytorch_dataloader_in_depth.ipynb#{anchor}" in of_grain and "grain" not in of_grain
     assert navigation.others("pytorch_dataloader", anchor) == ""
-    assert navigation.others("grain", "what-you-learned") == ""
+    assert navigation.others("grain", "what-to-remember") == ""
     assert navigation.others("many_devices", "the-short-answer") == ""
 
 

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
@@ -65,7 +66,17 @@ def source(page: str) -> str:
     kept = {number for number, cell in enumerate(cells) if is_kept(cell)}
     needed = copies.closure(kept, statements)
     refuse_two_of_a_name(page, needed)
-    return formatted(heading(page) + "\n\n" + copies.program(needed, origins(page)) + "\n")
+    once = [*without_repeats(needed)]
+    return formatted(heading(page) + "\n\n" + copies.program(once, origins(page)) + "\n")
+
+
+def without_repeats(statements: list[copies.Statement]) -> Iterator[copies.Statement]:
+    """A page may define the same for a notebook and in a file for its workers: once is enough."""
+    defined = set()
+    for statement in statements:
+        if not (statement.is_definition and statement.code in defined):
+            yield statement
+            defined.add(statement.code)
 
 
 def refuse_two_of_a_name(page: str, statements: list[copies.Statement]) -> None:
