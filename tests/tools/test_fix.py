@@ -48,7 +48,7 @@ def test_fix_carries_prose_into_the_notebook_and_no_code(repository, python):
     before = lessons.read_notebook(SPOILED)
     edit_md(SPOILED, BELOW_A_PROOF, f"A new sentence.\n\n{BELOW_A_PROOF}")
     edit_md(SPOILED, "[tuned-pipeline]", "[tuned-pipeline, hide-input]")
-    edit_md("pytorch_dataloader", "## Stop it", code("1") + "\n## Stop it")
+    edit_md("pytorch_dataloader", "## Resume", code("1") + "\n## Resume")
     code_edited = lessons.notebook_path("pytorch_dataloader").read_bytes()
     done = python("-m", "tools.check.check", "--fix", cwd=repository)
     assert done.stdout == f"notebooks/{SPOILED}.ipynb: has the prose of md/\n"
