@@ -6,6 +6,9 @@ import itertools
 import numpy as np
 import pytest
 from feed_silent_data_bugs import wrong_with
+from feed_start_here import Batches
+
+from tools.lesson import lessons
 
 COUNT, SIZE, STEPS = 300, 24, 12
 IMAGES = np.arange(COUNT * 16).reshape(COUNT, 4, 4).astype(np.uint8)
@@ -191,24 +194,24 @@ def test_rows_of_the_test_set_are_found():
 @pytest.mark.parametrize(
     ("loader", "said"),
     [
-        (half_never_seen, "an epoch: 156 never come"),
+        (half_never_seen, "an epoch: 156 examples never come"),
         (other_labels, "with other values or labels"),
-        (each_worker_all, "an epoch: 300 come again"),
-        (each_process_all, "all processes: 288 come again"),
+        (each_worker_all, "an epoch: 300 examples come again"),
+        (each_process_all, "all processes: 288 examples come again"),
         (same_order, "the next epoch has the same order"),
         (resume_from_nothing, "a start at step 8 gives other batches"),
         (cut_to_32_bits, "with other values or labels"),
         (one_buffer, "with other values or labels"),
         (one_buffer_not_ahead, "a batch changes after it was given"),
-        (damaged, "an epoch: 1 with other values or labels"),
+        (damaged, "an epoch: 1 examples with other values or labels"),
         (from_the_second_epoch_on, "the next epoch: "),
         (late_resume, "a start at step 8 gives other batches"),
-        (never_forty, "an epoch: 60 never come"),
+        (never_forty, "an epoch: 60 examples never come"),
         (ring_of_two, "a batch changes after it was given"),
         (first_process_only, "all processes: "),
         (endless, "the epoch has no end"),
-        (scaled, "an epoch: 288 with other values or labels"),
-        (lambda *_: iter(()), "an epoch: 300 never come"),
+        (scaled, "an epoch: 288 examples with other values or labels"),
+        (lambda *_: iter(()), "an epoch: 300 examples never come"),
         (resume_by_rows_of_all, "a start at step 8 gives other batches in 2 processes"),
         (no_set_epoch_in_processes, "the next epoch has the same order"),
         (never_the_last, "1 examples come in no epoch"),
@@ -218,7 +221,7 @@ def test_rows_of_the_test_set_are_found():
         (resume_in_the_first_epoch_only, "a start at step 7 of the next epoch gives other batches"),
         (to_even_steps, "a start at step 7 of the next epoch gives other batches"),
         (to_multiples_of_four, "a start at step 7 of the next epoch gives other batches"),
-        (all_rows_in_the_second_epoch, "all processes in the next epoch: 288 come again"),
+        (all_rows_in_the_second_epoch, "all processes in the next epoch: 288 examples come again"),
     ],
 )
 def test_a_fault_is_found(loader, said):
@@ -234,7 +237,7 @@ def test_a_skip_that_stays():
         skipped.append(start)
         return sound(epoch, start or max(skipped), *where)
 
-    assert "the first epoch is different after a start" in wrong_with(loader, EXAMPLES)
+    assert "epoch 0, read a second time, is different" in wrong_with(loader, EXAMPLES)
 
 
 @pytest.mark.parametrize("loader", [sound, whole_epoch])
@@ -352,7 +355,7 @@ def test_objects_that_hold_arrays_are_compared_whole():
     spoilt[7][20] = 0
     assert wrong_with(stream_of({"x": images}), {"x": images}) == []
     found = wrong_with(stream_of({"x": spoilt}), {"x": images})
-    assert any(": 1 with other values or labels" in said for said in found)
+    assert any(": 1 examples with other values or labels" in said for said in found)
 
 
 @pytest.mark.parametrize(
@@ -376,3 +379,20 @@ def test_columns_of_unequal_length_are_an_error():
     columns = {"row": np.arange(COUNT), "label": np.arange(COUNT + 1)}
     with pytest.raises(ValueError, match="zip"):
         wrong_with(stream_of({"row": np.arange(COUNT)}), columns)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4])
+def test_the_wrapper_that_the_page_gives_for_the_first_lesson(processes):
+    """Its two lines stand in a sentence, so no cell runs them."""
+    make = "Batches(examples, 32 // processes, process=process, processes=processes)"
+    loop = "itertools.islice(batches.epoch(epoch), start, None)"
+    page = lessons.md_path("silent_data_bugs").read_text()
+    assert f"`batches = {make}`" in page and f"`{loop}`" in page
+    examples = {"image": np.concatenate([IMAGES, IMAGES + 1]), "row": np.arange(2 * COUNT)}
+
+    def loader(epoch, start, process, processes):
+        names = {"process": process, "processes": processes, "epoch": epoch, "start": start}
+        batches = eval(make, {"Batches": Batches, "examples": examples}, names)
+        return eval(loop, {"itertools": itertools, "batches": batches}, names)
+
+    assert wrong_with(loader, examples, processes) == []

@@ -67,12 +67,14 @@ def straight():
     return trained(23)
 
 
-def test_resume(tmp_path, straight):
-    """A run that is continued ends with the parameters of one that was never stopped."""
+def test_resume(tmp_path, straight, capsys):
+    """A continued run says so, and ends with the parameters of one that was never stopped."""
     assert alike(train_for(tmp_path / "whole", 23), straight)
     train_for(tmp_path / "parts", 13)
     assert kept(tmp_path / "parts") == [10, 13], "the last step is not saved"
+    assert "continuing" not in capsys.readouterr().out
     assert alike(train_for(tmp_path / "parts", 23), straight)
+    assert capsys.readouterr().out.startswith("continuing at step 13\n")
     assert kept(tmp_path / "parts") == [20, 23]
     assert alike(train_for(tmp_path / "parts", 23), straight), "a run that is over"
     refusal("an earlier step", lambda: train_for(tmp_path / "parts", 9))
