@@ -227,8 +227,6 @@ def measure(name: str, repetitions: int, seconds: float) -> dict:
     with ready(Process(name)) as [lesson]:
         figures["versions"] = lesson.call("versions")
         pipelines = {"tuned_images_s": "tuned_batches", "first_images_s": "first_batches"}
-        if lesson.call("has_short_answer"):
-            pipelines["short_images_s"] = "batches"
         figures |= alternate(lesson, repetitions, seconds, pipelines, EPOCHS)
         figures["photos"] = photos(lesson, repetitions, seconds)
     figures["busy_cores"].append(busy())

@@ -154,9 +154,6 @@ class Lesson:
         """Images per second of a pipeline."""
         return rate(self._batches(pipeline), seconds)
 
-    def has_short_answer(self) -> bool:
-        return "short-answer" in self.tags and hasattr(self.code, "batches")
-
     def gather_throughput(self, seconds: float, form: str = TAKE) -> float:
         """Images per second of a NumPy gather of all images."""
         return rate(gathered(*self.arrays, BATCH, form), seconds)

@@ -16,7 +16,7 @@ print(json.dumps({{
     "images": rows_of_epoch,
     "step_s": step_alone,
     "reads": READS,
-    "alone_s": {{name: seconds_alone[name] for name in results}},
+    "alone_s": seconds_alone,
     "trained_s": {{name: result[2] for name, result in results.items()}},
     "versions": {{name: sys.modules[name].__version__ for name in {LIBRARIES}}},
 }}))
@@ -24,7 +24,9 @@ print(json.dumps({{
 
 
 def measure(repetitions: int) -> dict:
-    """Seconds of an epoch: of the training step alone, and of each loader alone and with training.
+    """Seconds of an epoch: of the training step alone, of each loader alone, and with training.
+
+    The loops that the page varies, such as PyTorch without Pillow, are timed alone only.
 
     Raises runner.Failed where a cell does.
     """

@@ -81,6 +81,7 @@ def loops(results: dict) -> dict[str, dict]:
         name: {
             title: result_cells.speeds([of["images"] / seconds for seconds in of[key][name]])
             for title, key in (("images/s", "alone_s"), ("with training", "trained_s"))
+            if name in of[key]
         }
         for name in of["alone_s"]
     }

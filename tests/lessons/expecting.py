@@ -1,5 +1,9 @@
 """What the tests of what readers copy expect: a refusal in one sentence, equal pytrees."""
 
+import struct
+import zlib
+from pathlib import Path
+
 import jax
 import numpy as np
 
@@ -20,6 +24,18 @@ def refusal(said, call, kind=ValueError) -> str:
     if "\n" in message:
         raise Refused(f"{said}: says more than a sentence: {message}")
     return message
+
+
+def write_deep_rgb(file: Path) -> Path:
+    """A PNG in RGB of 16 bits a channel, of which Pillow reads the upper half of each value."""
+    rows = (b"\0" + struct.pack(">HHH", 1_000, 30_000, 65_535) * 40) * 32
+    head = struct.pack(">IIBBBBB", 40, 32, 16, 2, 0, 0, 0)
+    file.write_bytes(b"\x89PNG\r\n\x1a\n")
+    with file.open("ab") as png:
+        for kind, body in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+            check = zlib.crc32(kind + body)
+            png.write(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check))
+    return file
 
 
 def same(one, other) -> bool:

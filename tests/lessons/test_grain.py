@@ -6,7 +6,7 @@ import feed_grain as lesson
 import feed_grain_in_depth as depth
 import grain
 import numpy as np
-from expecting import refusal, same
+from expecting import refusal, same, write_deep_rgb
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
@@ -223,6 +223,7 @@ def test_a_photograph_that_cannot_be_decoded_is_named(tmp_path):
     whole = (tmp_path / "turned.jpg").read_bytes()
     (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     Image.new("I;16", (9, 9)).save(tmp_path / "deep.png")
-    for name in ("cut.jpg", "deep.png", "missing.jpg"):
+    write_deep_rgb(tmp_path / "deep_rgb.png")
+    for name in ("cut.jpg", "deep.png", "deep_rgb.png", "missing.jpg"):
         said = refusal(name, lambda name=name: lesson.upright(tmp_path / name))
         assert name in said, said

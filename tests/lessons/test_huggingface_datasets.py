@@ -323,6 +323,29 @@ def test_dataset_of():
     refusal("nine labels", lambda: make(values, np.arange(9)))
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int64", "float32", "bool"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (1, 2, 5)])
+def test_array_of(kind, shape):
+    """Columns of one shape are the arrays they were: whole, chosen, cut, joined, of no row."""
+    random = np.random.default_rng(0)
+    values = random.integers(0, 2, (37, *shape)).astype(kind)
+    feature = Value(kind)
+    for length in reversed(shape):
+        feature = List(feature, length=length)
+    rows = Dataset.from_dict({"x": values.tolist()}, features=Features(x=feature))
+    chosen = random.permutation(37)[:11]
+    for dataset, expected in {
+        rows: values,
+        rows.select(chosen): values[chosen],
+        rows.select(range(5, 20)): values[5:20],
+        datasets.concatenate_datasets([rows, rows.select([4])]): [*values, values[4]],
+        rows.select([]): values[:0],
+    }.items():
+        found = depth.array_of(dataset.with_format("arrow")[:]["x"])
+        assert found.dtype == kind and np.array_equal(found, np.reshape(expected, found.shape))
+        assert found.shape == (len(dataset), *shape)
+
+
 def test_texts():
     """Texts are padded as the contract says."""
     contract.check_text(depth.text_batches)

@@ -13,7 +13,7 @@ import feed_pytorch_dataloader_in_depth as depth
 import jax
 import numpy as np
 import torch
-from expecting import refusal, same
+from expecting import refusal, same, write_deep_rgb
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
@@ -202,6 +202,10 @@ def test_photographs():
         file.write_bytes(damaged("text"))
         for call in (lambda: next(depth.file_batches(folder, 1, 8)), lambda: upright(file)):
             said = refusal("a text too long", call)
+            assert "photo.png" in said, f"the file is not named: {said}"
+        write_deep_rgb(file)
+        for call in (lambda: next(depth.file_batches(folder, 1, 8)), lambda: upright(file)):
+            said = refusal("16 bits a channel", call)
             assert "photo.png" in said, f"the file is not named: {said}"
         file.write_bytes(damaged("bytes behind the end"))
         (hidden := Path(file.parent, ".ipynb_checkpoints", "photo.png")).parent.mkdir()

@@ -10,7 +10,7 @@ import feed_remote_workers as lesson
 import feed_remote_workers_in_depth as depth
 import numpy as np
 import pytest
-from expecting import refusal, same
+from expecting import refusal, same, write_deep_rgb
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
@@ -88,7 +88,7 @@ def test_photographs():
         Image.new("I;16", (30, 30)).save(deep)
         Image.effect_noise((60, 60), 50).save(cut)
         cut.write_bytes(cut.read_bytes()[:-500])
-        for bad in (deep, cut):
+        for bad in (deep, cut, write_deep_rgb(Path(folder, "deep_rgb.png"))):
             make = lesson.photographs_of([bad], [0], 1, 8)
             said = refusal(bad.name, lambda make=make: make(0))
             assert bad.name in said, f"{bad.name} is not named: {said}"

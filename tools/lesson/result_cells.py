@@ -39,7 +39,9 @@ def medians(of_machine: dict) -> dict:
     workers = max({int(n) for found in photographs.values() for n in found})
     return {
         "date": of_machine["date"],
-        **of_machine["loops"],
+        "step": of_machine["loops"]["step"][1],
+        "loops": {name: speed[1] for name, speed in of_machine["loops"]["loops"].items()},
+        "reads": of_machine["loops"]["reads"],
         "workers": workers,
         "photographs": {
             loader: found[f"{workers}"]["images/s"][1]
@@ -123,7 +125,6 @@ def alone(what: benchmark_results.Part, figures: dict) -> dict:
 
 def memory(figures: dict) -> dict:
     return with_share(figures, "images/s", "tuned_images_s", "numpy_images_s") | {
-        "short": speeds(figures.get("short_images_s", [])),
         "first": speeds(figures.get("first_images_s", [])),
     }
 
@@ -131,8 +132,8 @@ def memory(figures: dict) -> dict:
 def loops(figures: dict) -> dict:
     """Images per second of each loader's own loop and of the step alone; what each loop reads."""
 
-    def speed(seconds: list[float]) -> int:
-        return speeds([figures["images"] / s for s in seconds])[1]
+    def speed(seconds: list[float]) -> list[int]:
+        return speeds([figures["images"] / s for s in seconds])
 
     alone = {loader: speed(seconds) for loader, seconds in figures["alone_s"].items()}
     reads = {loader: figures["reads"][loader] for loader in alone}

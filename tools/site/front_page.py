@@ -34,10 +34,10 @@ def newest(folder: Path = benchmark_results.FOLDER) -> dict:
 
 
 def speeds(loops: dict) -> dict[str, dict[str, float]]:
-    """For each loader the medians, in images per second."""
+    """For each loader that trained the medians, in images per second."""
     return {
         name: {kind: loops["images"] / median(loops[kind][name]) for kind in KINDS}
-        for name in loops["alone_s"]
+        for name in loops["trained_s"]
     }
 
 
