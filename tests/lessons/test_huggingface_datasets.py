@@ -168,14 +168,18 @@ def test_changes_without_an_error():
     assert runs[0] == runs[1] != runs[2], "the generator gives other orders"
 
 
-def test_classes_of_two_splits():
-    """A cast to the classes of the training part numbers alike, and raises for an unknown class."""
-    train = Dataset.from_dict({"label": ["b", "a", "c"]}).class_encode_column("label")
+@pytest.mark.parametrize("values", [["b", "a", "cat"], [10, 2, 7], ["4", "10", "-1"]])
+def test_classes_of_two_splits(values):
+    """The test has the numbers of the training part; what is no class of it is named."""
+    train = Dataset.from_dict({"label": values}).class_encode_column("label")
     kind = train.features["label"]
-    test = Dataset.from_dict({"label": ["c", "b"]}).cast_column("label", kind)
-    assert test["label"][:] == [2, 1]
-    unknown = Dataset.from_dict({"label": ["c", "d"]})
-    assert "d" in refusal("an unknown class", lambda: unknown.cast_column("label", kind))
+    for test in (values[::-1], values[1:], [*values, values[0]], [values[0]] * 3):
+        found = lesson.cast_labels(Dataset.from_dict({"label": test}), kind)
+        assert kind.int2str(found["label"][:]) == [str(value) for value in test]
+    for unknown in ("1", "0", "zebra"):
+        test = Dataset.from_dict({"label": [str(values[0]), unknown]})
+        said = refusal("an unknown class", lambda test=test: lesson.cast_labels(test, kind))
+        assert f"'{unknown}'" in said
 
 
 def folder_of(folder, names):
@@ -198,8 +202,11 @@ def test_names_of_a_folder(tmp_path):
     for stray in ("stray.png", "bus/old/0.png"):
         folder = tmp_path / stray.replace("/", "-")
         folder_of(folder, ["bus/0.png", "car/0.png", stray])
-        rows = datasets.load_dataset(data_files=f"{folder}/**", split="train", **reads)
+        place = {"data_files": f"{folder}/**", "split": "train"} | reads
+        rows = datasets.load_dataset(**place)
         assert [*rows.features] == ["image"], f"labels in spite of {stray}: say so in the lesson"
+        kept = datasets.load_dataset(**place, drop_labels=False).features["label"].names
+        assert len(kept) == 3 and {*kept} > {"bus", "car"}, "the stray one has no class of its own"
     folder_of(tmp_path / "two", ["train/a/0.png", "train/b/0.png", "test/b/0.png"])
     both = datasets.load_dataset(data_dir=f"{tmp_path}/two", **reads)
     assert both["test"]["label"][:] == [1], "the test numbers its classes by itself"

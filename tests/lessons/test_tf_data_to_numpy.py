@@ -1,4 +1,4 @@
-"""The cells to copy of the lesson on tf.data, on elements, sequences and rows of many kinds.
+"""What readers copy from the lesson on tf.data and its depth, on data that they do not have.
 
 It runs in a process of its own: TensorFlow and PyTorch do not share one in every order.
 """
@@ -12,10 +12,12 @@ import feed_tf_data_to_numpy_in_depth as depth
 import hypothesis
 import hypothesis_cases
 import numpy as np
+import pytest
 import tensorflow as tf
-from expecting import refusal, refuses_lost_arrays
+from expecting import refusal, refuses_lost_arrays, same
 from hypothesis import strategies as st
 from hypothesis_cases import tried
+from PIL import Image
 
 from benchmarks import contract
 from benchmarks.contract import Refused
@@ -56,12 +58,110 @@ def trees(leaves: st.SearchStrategy) -> st.SearchStrategy:
     )
 
 
+def numbered(count: int) -> tf.data.Dataset:
+    """Dicts whose columns are not in the order of their names."""
+    rows = np.arange(count)
+    return tf.data.Dataset.from_tensor_slices({"row": rows, "image": rows[:, None] * [2, 3]})
+
+
+@tried(4, examples=st.integers(1, 60), batch_size=st.integers(1, 9), epoch=st.integers(0, 3))
+def test_batches_from(examples: int, batch_size: int, epoch: int):
+    """Each row once an epoch, whole, in an order of its own; the same from any step on."""
+    steps, dataset = examples // batch_size, numbered(examples)
+    if not steps:
+        said = refusal("too few", lambda: next(lesson.batches_from(dataset, batch_size)))
+        assert f"{examples} examples do not fill a batch of {batch_size}" in said
+        return
+    run = [*itertools.islice(lesson.batches_from(dataset, batch_size), (epoch + 2) * steps)]
+    assert all(list(batch) == ["row", "image"] for batch in run), "other columns"
+    assert all(same(batch["image"], batch["row"][:, None] * [2, 3]) for batch in run), "mixed up"
+    for first in range(0, len(run), steps):
+        rows = np.concatenate([batch["row"] for batch in run[first : first + steps]])
+        assert len({*rows.tolist()}) == len(rows) == steps * batch_size, "rows twice"
+    for step in {epoch * steps, epoch * steps + steps // 2, (epoch + 1) * steps - 1}:
+        resumed = itertools.islice(lesson.batches_from(dataset, batch_size, step), len(run) - step)
+        assert same([*resumed], run[step:]), f"other batches from {step=}"
+
+
+def test_batches_from_draws_a_new_order_in_each_epoch():
+    run = itertools.islice(lesson.batches_from(numbered(60), 60), 4)
+    assert len({tuple(batch["row"]) for batch in run}) == 4
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [numbered(9).repeat(), numbered(9).filter(lambda example: True)],
+    ids=["endless", "unknown"],
+)
+def test_batches_from_needs_a_known_length(dataset):
+    said = refusal("no length", lambda: next(lesson.batches_from(dataset, 2)))
+    assert "do not fill a batch of 2" in said
+
+
+@pytest.mark.parametrize("chain", ["shuffle", "cache, shuffle", "map, shuffle", "filter, shuffle"])
+@pytest.mark.parametrize("steps", [0, 5, 23, 40])
+def test_a_saved_iterator_resumes_also_in_later_epochs(tmp_path, chain, steps):
+    """What the lesson says of its own chain, on sizes that do not divide."""
+
+    def iterator():
+        examples = numbered(61)
+        if "cache" in chain:
+            examples = examples.cache()
+        if "map" in chain:
+            examples = examples.map(dict, num_parallel_calls=tf.data.AUTOTUNE)
+        if "filter" in chain:
+            examples = examples.filter(lambda example: example["row"] % 7 != 0)
+        shuffled = examples.shuffle(examples.cardinality(), seed=0).repeat()
+        return shuffled.batch(6, drop_remainder=True).prefetch(2).as_numpy_iterator()
+
+    whole = [*itertools.islice(iterator(), 90)]
+    stopped, resumed = iterator(), iterator()
+    [*itertools.islice(stopped, steps)]
+    place = tf.train.Checkpoint(iterator=stopped).write(tmp_path / "data")
+    tf.train.Checkpoint(iterator=resumed).read(place).assert_consumed()
+    assert same([*itertools.islice(resumed, 90 - steps)], whole[steps:])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2**31, -(2**31) - 1, np.uint64(2**32), np.float64(2**24 + 1), 1.7e9 + 0.25],
+)
+def test_check_held_names_a_number_that_jax_would_change(value):
+    batch = {"rest": (np.arange(3), {"id": np.array([value])})}
+    said = refusal(value, lambda: lesson.check_held(batch))
+    assert said.startswith("batch['rest'][1]['id']: ") and "does not fit into" in said
+
+
+def test_check_held_passes_what_jax_holds():
+    held = {
+        "int": np.array([2**31 - 1, -(2**31)]),
+        "unsigned": np.array([2**32 - 1], np.uint64),
+        "float": np.array([np.nan, np.inf, 0.1, 2.0**30]),
+        "rest": [np.ones(2, bool), np.zeros((0, 2)), np.int64(7), np.uint8(255)],
+        "half": tf.cast([0.1], "bfloat16").numpy(),
+        "none": None,
+    }
+    lesson.check_held(held)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_decode_makes_a_square_of_any_photograph(tmp_path, mode):
+    file = str(tmp_path / "photograph.jpg")
+    Image.new("RGB", (61, 40), (250, 250, 250)).convert(mode).save(file)
+    files = tf.data.Dataset.from_tensors((file, 3)).map(lesson.decode)
+    [(image, label)] = files.as_numpy_iterator()
+    assert image.shape == (32, 32, 3) and image.dtype == np.uint8 and label == 3
+    assert image.min() > 240, "not the colours of the photograph"
+    image, _ = lesson.decode(file, 0, size=8)
+    assert image.shape == (8, 8, 3)
+
+
 def test_fixed_lengths():
     """Lengths that the dataset knows beforehand are padded to the bound too."""
     for count, length in ((10, 100), (10, 128), (3, 0)):
         rows = np.arange(1, count * length + 1).reshape(count, length)
         sequences = tf.data.Dataset.from_tensor_slices(rows)
-        batches = list(lesson.to_numpy(depth.token_batches(sequences, [128], 1024)))
+        batches = list(depth.to_numpy(depth.token_batches(sequences, [128], 1024)))
         shapes = {batch["tokens"].shape for batch in batches}
         assert shapes == {(8, 128)}, f"fixed {length=}: batches of {shapes}."
         arrived = np.concatenate([batch["tokens"][batch["mask"]] for batch in batches])
@@ -70,7 +170,7 @@ def test_fixed_lengths():
 
 def test_batches():
     """Each example once an epoch, in an order of its own, from any step; refused when called."""
-    dataset, batches = tf.data.Dataset, lesson.batches
+    dataset, batches = tf.data.Dataset, depth.batches
     numbers = dataset.range(50).map(lambda n: {"row": n, "twice": 2 * n})
     for kind, examples in {
         "known length": numbers,
@@ -180,7 +280,7 @@ def test_whole(tree, elements: int):
     hypothesis.assume(jax.tree.leaves(tree))
     given = jax.tree.map(tensor, tree)
     dataset = tf.data.Dataset.from_tensors(given).repeat(elements)
-    arrived = list(lesson.to_numpy(dataset))
+    arrived = list(depth.to_numpy(dataset))
     assert len(arrived) == elements, f"{len(arrived)} elements of {elements}."
     expected = jax.tree.map(lambda leaf: np.asarray(tensor(leaf).numpy()), tree)
     for element in arrived:
@@ -209,7 +309,7 @@ def test_refused(tree):
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
         if leaf.kind in REFUSED
     }
-    message = refusal(tree, lambda: next(lesson.to_numpy(dataset)))
+    message = refusal(tree, lambda: next(depth.to_numpy(dataset)))
     named = message.startswith(tuple(path + end for path in paths for end in " :"))
     assert named, f"names none of {sorted(paths)}: {message}"
 
@@ -235,7 +335,7 @@ def test_tokens(lengths, bounds, positions, dtype):
         lambda i: tokens[borders[i] : borders[i + 1]]
     )
     try:
-        batches = list(lesson.to_numpy(depth.token_batches(sequences, bounds, positions)))
+        batches = list(depth.to_numpy(depth.token_batches(sequences, bounds, positions)))
     except ValueError:
         if lengths and positions >= max(bounds):
             raise Refused("raises ValueError.") from None
@@ -276,7 +376,7 @@ def test_streams():
         given = len(images), read, batch_size, seed
         if len(images) != len(labels):
             raise ValueError(f"{len(images)} images have {len(labels)} labels")
-        return lesson.to_numpy(depth.stream_of(*given, *position, **others))
+        return depth.to_numpy(depth.stream_of(*given, *position, **others))
 
     def by_runs(images, labels, *others, **options):
         return depth.gathered_runs((images, labels), *others, **options)
