@@ -12,6 +12,7 @@ import feed_pytorch_dataloader as lesson
 import feed_pytorch_dataloader_in_depth as depth
 import jax
 import numpy as np
+import pytest
 import torch
 from expecting import refusal, same, write_deep_rgb
 from hypothesis import strategies as st
@@ -265,3 +266,41 @@ def test_collate():
     assert list(batch) == ["z", "a"] and same([*batch.values()], [images, labels])
     unequal = [(np.zeros(2), 0), (np.zeros(3), 1)]
     refusal("shapes", lambda: next(iter(DataLoader(unequal, 2, collate_fn=lesson.numpy_collate))))
+
+
+class DrawnTogether(torch.utils.data.Dataset):
+    """Each reading of a row draws once, for both columns; it never raises an IndexError."""
+
+    def __init__(self):
+        self.random = np.random.default_rng(0)
+
+    def __len__(self):
+        return 9
+
+    def __getitem__(self, row):
+        drawn = self.random.integers(1_000)
+        return {"image": np.full(2, drawn), "mask": drawn}
+
+
+def test_columns_of_one_reading():
+    """Columns that one reading drew stay together, of a batch and of a whole dataset."""
+    for examples in (DrawnTogether(), [DrawnTogether()[0] for _ in range(4)]):
+        found = lesson.collate_columns(examples)
+        assert len(found["mask"]) == len(examples)
+        assert (found["image"] == found["mask"][:, None]).all(), "a row was read twice"
+
+
+@pytest.mark.parametrize("rows", [5, 6, 7, 23])
+def test_array_rows(rows):
+    """A batch is a gather: the rows of the order, of any number of arrays, in their dtypes."""
+    arrays = np.arange(rows * 6, dtype=np.uint8).reshape(rows, 2, 3), np.arange(rows), np.ones(rows)
+    for count in (1, 2, 3):
+        dataset = lesson.ArrayRows(*arrays[:count])
+        assert len(dataset) == rows
+        assert same(dataset[rows - 1], tuple(array[rows - 1] for array in arrays[:count]))
+        order = list(itertools.islice(lesson.row_batches(rows, 5, seed=1), 9))
+        loader = DataLoader(dataset, batch_sampler=order, collate_fn=lesson.unchanged)
+        for batch, expected in zip(loader, order, strict=True):
+            assert same(batch, tuple(array[expected] for array in arrays[:count]))
+            assert [column.dtype for column in batch] == [array.dtype for array in arrays[:count]]
+    refusal("two lengths", lambda: lesson.ArrayRows(arrays[0], arrays[1][1:]))
