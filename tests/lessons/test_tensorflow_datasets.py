@@ -10,9 +10,10 @@ from pathlib import Path
 import feed_tensorflow_datasets as lesson
 import feed_tensorflow_datasets_in_depth as depth
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
-from expecting import refusal, refuses_lost_arrays, same
+from expecting import refusal, refuses_lost_arrays, same, write_deep_rgb
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
@@ -31,8 +32,8 @@ def test_any_split():
     ):
         arrays = {"image": images[left], "more": {"row": left}}
         for batch_size in (1, 7):
-            order = lesson.Batches(arrays, batch_size, seed=4)
-            stream = lesson.batches(split, batch_size, seed=4, start=3)
+            order = depth.Batches(arrays, batch_size, seed=4)
+            stream = depth.batches(split, batch_size, seed=4, start=3)
             found = [*itertools.islice(stream, 57)]
             for step, batch in enumerate(found, 3):
                 assert same(batch, order[step]), f"{kind}: other rows"
@@ -41,7 +42,7 @@ def test_any_split():
 
 def test_refusals():
     """What cannot work raises a sentence when it is called, with the name of what is wrong."""
-    batches = lesson.batches
+    batches = depth.batches
     dataset = tf.data.Dataset
     for says, split in (
         ("example['text'] is no dense", dataset.from_tensor_slices({"text": ["a", "b"]})),
@@ -71,7 +72,7 @@ def test_stored():
             given = f"own_{kind}", "1.0.0", features, iter(examples), folder
             builder = depth.stored(*given, file_format=kind)
             if kind == "tfrecord":
-                found = lesson.whole(builder.as_dataset(split="train"))
+                found = depth.whole(builder.as_dataset(split="train"))
             else:
                 found = depth.source_batches(builder.as_data_source("train"), 23)
                 found = next(found)
@@ -126,7 +127,7 @@ def test_by_index():
             for split in zip(*parts, strict=True)
         ]
         assert same(joined, stream), "processes differ from one"
-        order = lesson.Batches(np.arange(examples), together, seed=3)
+        order = depth.Batches(np.arange(examples), together, seed=3)
         for step, (found, _) in enumerate(stream, start):
             assert np.array_equal(found, order[step]), "other rows"
 
@@ -155,26 +156,87 @@ def test_folder():
         assert "has the classes" in said, f"the cause is not said: {said}"
 
 
-def test_squares():
-    """`square` turns what lies, and `whole` names what cannot be decoded."""
-    with tempfile.TemporaryDirectory() as folder:
-        (file := Path(folder, "train", "cat", "one.jpg")).parent.mkdir(parents=True)
-        exif = Image.Exif()
-        exif[0x0112] = 6  # the camera was held upright
-        halves = np.zeros((64, 64, 3), np.uint8)
-        halves[:32] = 255  # of the picture as it is stored: the right half when it is turned
-        Image.fromarray(halves).save(file, exif=exif, quality=95)
-        skip = {"image": tfds.decode.SkipDecoding()}
+def folder_of(tmp_path):
+    (folder := tmp_path / "train" / "cat").mkdir(parents=True)
+    return folder
 
-        def read():
-            split = tfds.ImageFolder(folder).as_dataset(split="train", decoders=skip)
-            return lesson.whole(split.map(lesson.square, tf.data.AUTOTUNE))
 
-        [image], _ = read()
-        assert image[:, 20:].mean() - image[:, :12].mean() > 150, "it lies on its side"
-        file.write_text("no photograph")
-        said = refusal("text", read)
-        assert "one.jpg" in said, f"the file is not named: {said}"
+def squares_in(tmp_path):
+    """What the lesson reads of a folder, one example at a time."""
+    skip = {"image": tfds.decode.SkipDecoding()}
+    split = tfds.ImageFolder(str(tmp_path)).as_dataset(split="train", decoders=skip)
+    return split.map(lesson.square, tf.data.AUTOTUNE).as_numpy_iterator()
+
+
+def test_a_photograph_of_any_kind_becomes_an_upright_square(tmp_path):
+    folder = folder_of(tmp_path)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # the camera was held upright
+    halves = np.zeros((64, 64, 3), np.uint8)
+    halves[:32] = 255  # of the picture as it is stored: the right half when it is turned
+    Image.fromarray(halves).save(folder / "turned.jpg", exif=turned, quality=95)
+    [[image, label]] = squares_in(tmp_path)
+    assert image.shape == (32, 32, 3) and image.dtype == np.uint8 and label == 0
+    assert image[:, 20:].mean() - image[:, :12].mean() > 150, "it lies on its side"
+    for mode in ("L", "P", "CMYK", "RGBA"):
+        name = "one.jpeg" if mode == "CMYK" else f"{mode}.PNG"
+        Image.fromarray(halves[:, :40]).convert(mode).save(folder / name)
+    assert [image.shape for image, _ in squares_in(tmp_path)] == 5 * [(32, 32, 3)]
+
+
+def test_a_photograph_that_cannot_be_decoded_is_named(tmp_path):
+    folder = folder_of(tmp_path)
+    Image.new("RGB", (40, 20)).save(folder / "whole.jpg")
+    (folder / "cut.jpg").write_bytes((folder / "whole.jpg").read_bytes()[:200])
+    (folder / "text.jpg").write_text("no photograph")
+    Image.new("I;16", (9, 9)).save(folder / "gray.png")
+    write_deep_rgb(folder / "deep.png")
+    bad = "cut.jpg", "text.jpg", "gray.png", "deep.png"
+    for name in (*bad, "missing.jpg"):
+        said = refusal(name, lambda name=name: lesson.upright(folder / name))
+        assert name in said, said
+    for name in bad:
+        for other in folder.iterdir():
+            if other.name != name:
+                other.rename(tmp_path / other.name)
+        with pytest.raises(tf.errors.OpError, match=name):
+            next(squares_in(tmp_path))
+        for other in tmp_path.glob("*.*"):
+            other.rename(folder / other.name)
+
+
+def chain_of(columns, batch_size):
+    """The chain of the short answer, on a new dataset, as in a new program."""
+    rows = tf.data.Dataset.from_tensor_slices(columns)
+    shuffled = rows.shuffle(len(rows), seed=0).repeat()
+    return shuffled.batch(batch_size, drop_remainder=True).prefetch(2)
+
+
+def test_the_chain_drops_nothing_and_a_checkpoint_resumes_it_in_any_epoch(tmp_path):
+    """Of columns in an order that is not the alphabet's, also after a look at a batch."""
+    columns = {"row": np.arange(23), "image": np.arange(46.0, dtype=np.float32).reshape(23, 2)}
+    for batch_size, looks in itertools.product((1, 5, 23), (0, 1)):
+        dataset = chain_of(columns, batch_size)
+        for _ in range(looks):
+            next(dataset.as_numpy_iterator())
+        run = dataset.as_numpy_iterator()
+        seen = []
+        for step in range(60):
+            if step in (0, 3, 24, 47):
+                saved = tf.train.Checkpoint(iterator=run).write(f"{tmp_path}/{step}")
+                resumed = chain_of(columns, batch_size).as_numpy_iterator()
+                tf.train.Checkpoint(iterator=resumed).read(saved).assert_consumed()
+                expected = next(run)
+                assert same(next(resumed), expected), "another batch"
+            else:
+                expected = next(run)
+                assert same(next(resumed), expected), "another batch"
+            assert [*expected] == ["row", "image"], "other columns"
+            assert same(expected["image"][:, 0], expected["row"] * 2.0), "mixed up"
+            seen += expected["row"].tolist()
+        epochs = len(seen) // 23
+        for epoch in np.reshape(seen[: epochs * 23], (epochs, 23)):
+            assert sorted(epoch) == [*range(23)], "not each row once"
 
 
 def test_disk_batches():

@@ -135,7 +135,7 @@ def test_the_same_section_of_another_loader_is_one_click_away_but_not_on_paper(o
     assert not line.is_visible()
     tab.emulate_media(media="screen")
     link.click()
-    tab.wait_for_url("**/tensorflow_datasets.html#stop-it-and-go-on")
+    tab.wait_for_url("**/tensorflow_datasets.html#resume-from-a-checkpoint")
 
 
 def test_a_click_copies_the_page_as_markdown(open_page):
