@@ -12,8 +12,6 @@ from typing import NamedTuple
 from tools.lesson import lessons, machine
 
 FOLDER = lessons.ROOT / "benchmarks" / "results"
-BATCH, EXAMPLES = 128, 60_000
-IMAGES = EXAMPLES // BATCH * BATCH  # of an epoch: what the step trains on in `step_epoch_s`
 
 
 class Part(NamedTuple):

@@ -68,8 +68,6 @@ def summary(results: dict) -> dict:
         "date": max((figures["date"] for figures in every), default=""),
         "python": versions.pop("python", ""),
         "versions": versions,
-        "step": epochs(every, "step_epoch_s"),
-        "resident": epochs(every, "resident_epoch_s"),
         "memory": drawn and drawn | {"NumPy": gather(loaders[title] for title in drawn)},
         "loops": part(loops, results.get("loops", {})),
         "photographs": each(photographs, loaders),
@@ -80,13 +78,6 @@ def summary(results: dict) -> dict:
         },
         "start": each(start, loaders),
     }
-
-
-def epochs(measured: Iterable[dict], key: str) -> list[int] | None:
-    """Images per second of epochs in which the step waits for no loader."""
-    return speeds(
-        [benchmark_results.IMAGES / s for figures in measured for s in figures.get(key, [])]
-    )
 
 
 def part(draw: Callable[[dict], dict], figures: dict) -> dict:
