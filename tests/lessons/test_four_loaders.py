@@ -48,8 +48,9 @@ def test_a_section_runs_alone_below_the_model_and_the_loop(python, name):
     done = python("-c", program, cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment())
     assert done.returncode == 0, done.stderr
     trained, imported = done.stdout.strip().splitlines()
-    accuracy, rows = re.match(rf"{name}: test accuracy ([\d.]+)%, ([\d,]+) rows", trained).groups()
-    assert float(accuracy) > 94 and rows == "59,904"
+    line = rf"{name}: test accuracy ([\d.]+)% \(largest class ([\d.]+)%\), ([\d,]+) rows"
+    accuracy, largest, rows = re.match(line, trained).groups()
+    assert float(accuracy) > 94 and largest == "11.35" and rows == "59,904"
     assert set(re.findall(r"'(\w+)'", imported)) - {"torch"} == FRAMEWORKS[name] - {"torch"}
 
 
