@@ -234,9 +234,9 @@ def test_a_proof_of_the_lesson_refuses_what_contradicts_it(run_page, part, loade
         run_page(results, SHORT)
 
 
-def test_every_line_of_the_short_answer_leads_to_a_lesson():
+def test_every_line_of_the_table_leads_to_a_lesson():
     text = lessons.md_path(SHORT).read_text()
-    table = text.partition("## The short answer\n")[2].partition("\n\nIf two")[0]
+    table = text.partition("## Find your data\n")[2].partition("\n## ")[0]
     have = [line for line in table.splitlines() if line.startswith("| ")][2:]
     led = {name for line in have for name in re.findall(r"\]\((\w+)\.ipynb#", line)}
     assert all(".ipynb#" in line for line in have)

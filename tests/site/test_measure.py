@@ -13,7 +13,7 @@ LIMITS = {"answer": 1, "trained": 3}
 def measured(tab) -> dict[str, float | None]:
     """The length of the page in screens, and where both of these end.
 
-    `answer`: the first line of the short answer's code or, where it has none, of its table, and
+    `answer`: the first line of the short answer's code or, where it has none, of its list, and
     `trained`: the output of the cell that first shows a trained model or, of a lesson on one step
     before the training, what it gains; in screens from the top of the page as it is opened. None
     where the page has no such cell.
@@ -21,7 +21,7 @@ def measured(tab) -> dict[str, float | None]:
     tab.set_viewport_size(WINDOW)
     found = {
         "answer": end_of(tab, ".cell.tag_short-answer .cell_input pre", of_a_line=True)
-        or end_of(tab, "#the-short-answer tbody tr", of_a_line=True),
+        or end_of(tab, "#the-short-answer :is(ol > li, tbody tr)", of_a_line=True),
         "trained": end_of(tab, ".cell:is(.tag_trained, .tag_gained-by-a-step) .cell_output"),
     }
     tab.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
