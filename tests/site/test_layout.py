@@ -85,7 +85,8 @@ def test_the_short_answer_of_a_loader_begins_before_900_pixels(open_page, name):
 def test_on_a_phone_the_answer_begins_on_the_first_screen(open_page, name):
     tab = open_page(f"notebooks/{name}.html", "phone")
     tab.set_viewport_size({"width": WIDTHS["phone"], "height": 844})
-    answer = tab.locator(".cell.tag_short-answer .cell_input pre, #the-short-answer :is(ol > li, tbody tr)").first
+    code, answers = ".cell.tag_short-answer .cell_input pre", ":is(ol > li, tbody tr)"
+    answer = tab.locator(f"{code}, #the-short-answer {answers}").first
     assert is_on_screen(tab, answer)
     box = tab.locator("article blockquote").first
     assert box.bounding_box()["y"] > answer.bounding_box()["y"]
