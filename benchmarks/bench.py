@@ -41,7 +41,6 @@ PARTS = {part.lesson: key for key, part in benchmark_results.PARTS.items()}
 EPOCHS = {  # by their keys
     "epoch_s": "epoch",
     "resident_epoch_s": "resident_epoch",
-    "step_epoch_s": "step_epoch",
 }
 BY_NAME = {"lessons", "larger"}  # keys of the results, below which figures have names
 ENVIRONMENT = {"MPLBACKEND": "agg", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}

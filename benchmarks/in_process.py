@@ -194,20 +194,6 @@ class Lesson:
             lambda params, n: whole_epoch(params, jax.random.key(n), resident, BATCH)[0]
         )
 
-    def step_epoch(self) -> float:
-        """Seconds for as many steps, on one batch again and again: they wait for no data."""
-        import jax
-
-        step = self.code.train_step
-        batch = jax.device_put(tuple(array[:BATCH] for array in self.arrays))
-
-        def train(params, _):
-            for _ in range(BATCHES):
-                params = step(params, *batch)
-            return params
-
-        return self._timed(train)
-
     def _one_step(self, params, batch):
         return self.code.train_step(params, *batch), None
 

@@ -26,15 +26,19 @@ def refusal(said, call, kind=ValueError) -> str:
     return message
 
 
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    """A part of a PNG file, with its length and its checksum."""
+    part = kind + body
+    return struct.pack(">I", len(body)) + part + struct.pack(">I", zlib.crc32(part))
+
+
 def write_deep_rgb(file: Path) -> Path:
     """A PNG in RGB of 16 bits a channel, of which Pillow reads the upper half of each value."""
     rows = (b"\0" + struct.pack(">HHH", 1_000, 30_000, 65_535) * 40) * 32
     head = struct.pack(">IIBBBBB", 40, 32, 16, 2, 0, 0, 0)
-    file.write_bytes(b"\x89PNG\r\n\x1a\n")
-    with file.open("ab") as png:
-        for kind, body in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
-            check = zlib.crc32(kind + body)
-            png.write(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check))
+    parts = (b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")
+    chunks = [png_chunk(kind, body) for kind, body in parts]
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
     return file
 
 

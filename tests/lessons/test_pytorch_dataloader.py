@@ -3,7 +3,6 @@
 import collections
 import io
 import itertools
-import struct
 import tempfile
 import zlib
 from pathlib import Path
@@ -14,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 import torch
-from expecting import refusal, same, write_deep_rgb
+from expecting import png_chunk, refusal, same, write_deep_rgb
 from hypothesis import strategies as st
 from hypothesis_cases import tried
 from PIL import Image
@@ -185,8 +184,7 @@ def damaged(kind: str) -> bytes:
     """A photograph whose pixels are good, and whose file is unusual."""
     Image.new("RGB", (80, 64), (9, 99, 199)).save(written := io.BytesIO(), "PNG")
     png = written.getvalue()
-    body = b"zTXt" + b"note\0\0" + zlib.compress(bytes(2_000_000))
-    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    chunk = png_chunk(b"zTXt", b"note\0\0" + zlib.compress(bytes(2_000_000)))
     at = png.index(b"IDAT") - 4
     return png[:at] + chunk + png[at:] if kind == "text" else png + b"\0" * 9
 

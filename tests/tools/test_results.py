@@ -32,7 +32,6 @@ def small() -> dict:
         "first_images_s": [5_000.0],
         "epoch_s": [1.1],
         "resident_epoch_s": [1.0],
-        "step_epoch_s": [0.9],
         "photos": {"2": photos | {"decoder_images_s": [180.0]}},
     }
     torch = {"date": "2026-11-23", "versions": {"torch": "2.15"}, "tuned_images_s": [3e6]}
