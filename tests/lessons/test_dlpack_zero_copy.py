@@ -273,6 +273,22 @@ def test_what_cannot_cross_raises(name):
         lesson.to_jax(tensor)
 
 
+def test_a_view_shares_the_memory_that_it_lies_in():
+    tensor = torch.zeros(64)
+    inside = lesson.to_jax(tensor[16:])
+    assert lesson.shares_memory(inside, tensor)
+    assert not lesson.shares_memory(lesson.to_jax(tensor[1:]), tensor)
+    assert not lesson.shares_memory(lesson.to_jax(tensor[:0]), tensor)
+    tensor.fill_(7)
+    assert (np.asarray(inside + 0) == 7).all()
+
+
+def test_a_batch_goes_to_the_default_device():
+    other = jax.local_devices(backend="cpu")[1]
+    with jax.default_device(other):
+        assert lesson.on_device([torch.ones(3)])[0].device == other
+
+
 @pytest.mark.parametrize("device", ["cpu", 0])
 def test_the_name_of_a_device_is_no_device(device):
     with pytest.raises((TypeError, ValueError, AttributeError)):

@@ -140,7 +140,7 @@ WRONG = {  # what is changed after the data are there, and what `check` says
     "train_images = train_images.transpose(0, 2, 1)": "expected images of",
     "train_images = train_images.astype(int)": "expected images of",
     "test_labels = test_labels[:-1]": "50 images, but 49 labels",
-    "train_images = test_images = train_images[:50].astype(int)": "got int64: divide by",
+    "train_images = test_images = train_images[:50].astype(int)": "got int64: divide by the",
     "train_images = test_images = train_images[:50] + 200.0": "values up to",
     "train_images = test_images = train_images[:50] / 0.0": "values are missing",
     "test_images = np.where(test_images > 3, np.nan, 300.0)": "values are missing",
@@ -148,7 +148,8 @@ WRONG = {  # what is changed after the data are there, and what `check` says
     "train_images = np.array([np.zeros(1 + n % 2) for n in range(64)], object)": "expected images of one",
     "train_images = test_images = train_images[:50] * np.uint8(0)": "all pixels of a batch are",
     "test_labels = test_labels[:, None]": "expected a row of integer labels",
-    "import pandas; train_labels = pandas.Series(train_labels)": "got a Series: make a NumPy array",
+    "import pandas; train_labels = pandas.Series(train_labels)": "got a Series: make a",
+    "train_images = np.ma.masked_equal(train_images, 3)": "got a MaskedArray: make a",
 }
 
 

@@ -124,7 +124,15 @@ def test_a_saved_iterator_resumes_also_in_later_epochs(tmp_path, chain, steps):
 
 @pytest.mark.parametrize(
     "value",
-    [2**31, -(2**31) - 1, np.uint64(2**32), np.float64(2**24 + 1), 1.7e9 + 0.25, -1e-50, complex(2e9 + 1)],
+    [
+        2**31,
+        -(2**31) - 1,
+        np.uint64(2**32),
+        np.float64(2**24 + 1),
+        1.7e9 + 0.25,
+        -1e-50,
+        complex(2e9 + 1),
+    ],
 )
 def test_check_held_names_a_number_that_jax_would_change(value):
     batch = {"rest": (np.arange(3), {"id": np.array([value])})}
