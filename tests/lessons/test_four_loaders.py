@@ -145,7 +145,7 @@ WRONG = {  # what is changed after the data are there, and what `check` says
     "train_images = test_images = train_images[:50] / 0.0": "values are missing",
     "test_images = np.where(test_images > 3, np.nan, 300.0)": "values are missing",
     "train_images = test_images = np.where(train_images > 3, np.nan, 300.0)": "values are missing",
-    "train_images = np.array([np.zeros(1 + n % 2) for n in range(64)], object)": "expected images of one",
+    "train_images = np.array([np.zeros(1 + n % 2) for n in range(64)], object)": "expected images",
     "train_images = test_images = train_images[:50] * np.uint8(0)": "all pixels of a batch are",
     "test_labels = test_labels[:, None]": "expected a row of integer labels",
     "import pandas; train_labels = pandas.Series(train_labels)": "got a Series: make a",
@@ -176,4 +176,4 @@ def test_fewer_rows_than_a_batch_are_an_error(python, name):
     done = python(
         "-c", on_other_data(name, 15), cwd=lessons.NOTEBOOKS, env=kernels.kernel_environment()
     )
-    assert f"ValueError: {name} gave no batch of 16 rows in epoch 0" in done.stderr
+    assert f"ValueError: {name}: no batch of 16, epoch 0" in done.stderr
