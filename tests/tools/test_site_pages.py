@@ -295,12 +295,70 @@ def test_a_folded_cell_is_called_by_what_it_defines_or_makes(shown, source, tags
     assert cells[0].metadata.tags == [*tags, "hide-input"]
 
 
-def test_a_search_that_sphinx_has_changed_is_not_mended_in_silence():
-    script = "".join(search.SEARCH)
-    assert search.find_places(script) == "".join(search.SEARCH.values())
-    for changed in ("", script * 2):
-        with pytest.raises(Problem, match="search has changed"):
-            search.find_places(changed)
+ARTICLE = """<article class="bd-article">
+<section id="top"><h1>Feed JAX<a class="headerlink">#</a></h1><p>Zero copies.</p>
+<section id="resume"><h2>Resume</h2><p>Save the <code>it</code>erator.</p>
+<pre>checkpoint = save(step)</pre></section>
+<table><tr><td><span id="index-0">os.fork() is bad</span></td><td>spawn it</td></tr></table>
+<dl><dt id="term-shard">shard</dt><dd>A part of a file.</dd></dl>
+</section></article>"""
+
+
+@pytest.fixture
+def places(tmp_path):
+    (tmp_path / "page.html").write_text(ARTICLE)
+    (tmp_path / "404.html").write_text("no page")
+    [page] = search.pages_of(tmp_path)
+    return search.places_of(tmp_path, page)
+
+
+def test_the_search_finds_sections_rows_with_a_message_and_terms(places):
+    found = {place["anchor"]: (place["heading"], place["text"], place["code"]) for place in places}
+    assert found == {
+        "top": ("Feed JAX", "Zero copies.", ""),
+        "resume": ("Resume", "Save the iterator.", "checkpoint = save(step)"),
+        "index-0": ("os.fork() is bad", "os.fork() is bad spawn it", ""),
+        "term-shard": ("shard", "A part of a file.", ""),
+    }
+
+
+def test_words_are_found_by_their_stems_and_names_by_their_parts():
+    assert search.words_of("The loaders were saving") == ["loader", "save"]
+    assert search.words_of("os.fork()") == ["os.fork", "os", "fork"]
+
+
+def a_place(heading="", text="", code="", page="notebooks/grain", **other):
+    fields = {"heading": heading, "text": text, "code": code, "title": "", "called": ""}
+    return {"page": page, "anchor": heading, "is_title": False} | fields | other
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"heading": "resume"}, {"text": "resume"}),
+        ({"called": "resume"}, {"text": "resume"}),
+        ({"text": "resume"}, {"code": "resume"}),
+        ({"text": "resume"}, {"text": "resume " + "and read much else " * 20}),
+        ({"text": "resume"}, {"text": "resume", "page": "notebooks/grain_in_depth"}),
+        ({"text": "resume"}, {"text": "resume", "is_title": True}),
+    ],
+)
+def test_the_search_prefers(better, worse):
+    places = [a_place(**worse), a_place(**better), *[a_place(text="another word")] * 9]
+    scores = search.index_of(places)["terms"]["resum"]
+    assert dict(zip(scores[::2], scores[1::2], strict=True)).keys() == {0, 1}
+    assert scores[3] > scores[1]
+
+
+def test_a_rare_word_counts_more_than_a_common_one():
+    places = [a_place(text="batch zarr"), *[a_place(text="batch")] * 9]
+    terms = search.index_of(places)["terms"]
+    assert terms["zarr"][1] > 3 * terms["batch"][1]
+
+
+def test_a_section_that_search_toml_names_has_to_be_there(places):
+    with pytest.raises(Problem, match="which is not there"):
+        search.name_places(places)
 
 
 TROUBLES = (lessons.ROOT / "pages" / "troubleshooting.md").read_text()

@@ -1,185 +1,158 @@
-"""The search of the site: Sphinx's, which then finds headings, and sections by readers' own words.
+"""The search of the site: an index of its sections, made when it is built.
 
-pages/search.toml has those words. Sphinx's script is changed when the site is built.
+A place that can be found is a section, a row of Troubleshooting or a term of the glossary. How well
+a word describes a place is computed here, by BM25 over the fields of a place. _static/search.js
+adds that up over the words of a query. pages/search.toml has what readers call otherwise.
 """
 
 import json
+import math
+import re
 import tomllib
+from collections import Counter
 from pathlib import Path
+
+import snowballstemmer
+from bs4 import BeautifulSoup
+from sphinx.search.en import ENGLISH_STOPWORDS
 
 from offline.problem import Problem
 from tools.lesson import lessons
 
-SEARCH = {
-    # A heading is found by most of the words, of which it has one, and its page the others.
-    """      if (
-        title.toLowerCase().trim().includes(queryLower)
-        && queryLower.length >= title.length / 2
-      ) {
-        for (const [file, id] of foundTitles) {
-""": """      const words = queryLower.split(/\\s+/);
-      if (words.some((word) => title.toLowerCase().includes(word))) {
-        for (const [file, id] of foundTitles) {
-          const place = `${titles[file]} ${title}`.toLowerCase();
-          const known = words.filter((word) => place.includes(word)).length / words.length;
-          if (known < MOST) continue;
-""",
-    """          const score = Math.round(
-            (Scorer.title * queryLower.length) / title.length,
-          );
-""": """          const share = Math.min(1, queryLower.length / title.length);
-          const whole = 2 * Scorer.title + Math.round(Scorer.title * share);
-          const score = known === 1 ? whole : Scorer.partialTitle * known;
-""",
-    "titles[file] === title ? 1 : 0": "known === 1 && titles[file] === title ? Scorer.title : 0",
-    # What a reader calls otherwise than the section that answers it: WORDS. The more of the query
-    # they are, the higher it stands.
-    "    // search for explicit entries in index directives\n": """\
-    const stemmer = new Stemmer();
-    const stems = (words) => words.split(/\\s+/).map((word) => stemmer.stemWord(word));
-    const typed = stems(queryLower);
-    for (const [said, page, id] of WORDS) {
-      const named = said.map(stems).filter((words) => words.every((word) => typed.includes(word)));
-      if (!named.length) continue;
-      const share = Math.max(...named.map((words) => words.length)) / typed.length;
-      const file = docNames.indexOf(page);
-      const [heading] = Object.entries(allTitles).find(([, found]) =>
-        found.some(([where, place]) => where === file && place === id),
-      ) ?? [null];
-      const score = (share > 0.5 ? 4 : 1 + 3 * share) * Scorer.title;
-      const title = heading ? `${titles[file]} > ${heading}` : titles[file];
-      const kind = SearchResultKind.title;
-      normalResults.push([page, title, `#${id}`, null, score, filenames[file], kind]);
-    }
-
-    // search for explicit entries in index directives
-""",
-    # A page is found by most of the words too, below those that have all.
-    """      if (
-        wordList.length !== searchTerms.size
-        && wordList.length !== filteredTermCount
-      )
-        continue;
-""": """      const known = wordList.length / Math.max(searchTerms.size, 1);
-      const all = known === 1 || wordList.length === filteredTermCount;
-      if (!all && known < MOST) continue;
-""",
-    "const score = Math.max(...wordList.map((w) => scoreMap.get(file).get(w)));": (
-        "const most = Math.max(...wordList.map((w) => scoreMap.get(file).get(w)));\n"
-        "      const score = all ? most : (most * known) / 4;"
-    ),
-    # A letter is no word: "can't" is not found by each t.
-    "queryTerm.match(/^\\d+$/)) return;": "queryTerm.match(/^\\d+$|^.$/u)) return;",
-    # What was found is shown from the article, by the words that were typed, of the first ten: from
-    # its text, if the words are there, and else from its code. The link leads to that section.
-    "  htmlToText: (htmlString, anchor) => {\n": """\
-  sectionOf: (html, words) => {
-    const page = new DOMParser().parseFromString(html, "text/html");
-    const known = (section) => {
-      const own = [...section.children].filter((part) => part.tagName !== "SECTION");
-      const text = own.map((part) => part.textContent).join(" ").toLowerCase();
-      return words.filter((word) => text.includes(word)).length;
-    };
-    const sections = [...page.querySelectorAll("article.bd-article section[id]")];
-    const most = Math.max(1, ...sections.map(known));
-    const found = sections.find((section) => known(section) === most);
-    if (found?.parentElement.tagName !== "SECTION") return null;
-    const heading = found.querySelector(":is(h2, h3)");
-    heading.querySelector(".headerlink")?.remove();
-    return [found.id, heading.textContent];
-  },
-
-  htmlToText: (htmlString, anchor, without = []) => {
-""",
-    "htmlElement.querySelector('[role=\"main\"]')": (
-        'htmlElement.querySelector("article.bd-article")'
-    ),
-    "    if (anchor) {\n": """\
-    htmlElement.querySelectorAll("p, li, td, th, dt, dd").forEach((el) => el.append(" "));
-    if (anchor) {
-""",
-    "if (anchorContent) return anchorContent.textContent;": (
-        'if (anchorContent) return anchorContent.closest("section, article").textContent;'
-    ),
-    '[".headerlink", "script", "style"]': (
-        '[".headerlink", ".also", ".ways-out", "svg", "summary", "script", "style", "h1, h2, h3",'
-        " ...without]"
-    ),
-    # An excerpt is of whole words.
-    """    summary.textContent =
-      top + text.substr(startWithContext, 240).trim() + tail;
-""": """\
-    let said = text.substr(startWithContext, 240);
-    if (top) said = said.replace(/^\\S*\\s/, "");
-    if (tail) said = said.replace(/\\s\\S*$/, "");
-    summary.textContent = top + said.trim() + tail;
-""",
-    "    const text = Search.htmlToText(htmlText, anchor);\n": """\
-    const prose = Search.htmlToText(htmlText, anchor, ["pre"]);
-    const inProse = [...keywords].some((word) => prose.toLowerCase().includes(word));
-    const text = inProse ? prose : Search.htmlToText(htmlText, anchor);
-""",
-    """        if (data)
-          listItem.appendChild(
-            Search.makeSearchSummary(data, searchTerms, anchor),
-          );
-""": """        if (data) {
-          const words = [...searchTerms, ...highlightTerms];
-          const place = anchor ? null : Search.sectionOf(data, words);
-          if (place) {
-            linkEl.setAttribute("href", `${linkUrl}#${place[0]}`);
-            linkEl.append(` > ${place[1]}`);
-          }
-          const address = linkEl.getAttribute("href");
-          const same = [...Search.output.querySelectorAll("li > a")].filter(
-            (link) => link.getAttribute("href") === address,
-          );
-          same.slice(1).forEach((link) => link.parentElement.remove());
-          const where = place ? `#${CSS.escape(place[0])}` : anchor;
-          listItem.appendChild(Search.makeSearchSummary(data, words, where));
-        }
-""",
-    "else if (showSearchSummary)": (
-        "else if (showSearchSummary && Search.output.children.length < 10)"
-    ),
-    # A lesson comes before its depth, which has the same words more often.
-    **{
-        f"const {side}Score = {of}[4];": f"const {side}Score = {of}[4]"
-        f' - {of}[0].endsWith("{lessons.DEPTH}") * Scorer.title;'
-        for side, of in {"left": "a", "right": "b"}.items()
-    },
+# Of a field: what a word in it counts, and how much less it counts in a long one (0 to 1).
+FIELDS = {
+    "heading": (6, 0.4),
+    "called": (4, 0.3),  # what readers call it, of pages/search.toml
+    "title": (2, 0.2),  # of the page
+    "text": (1, 0.6),
+    "code": (0.3, 0.7),
 }
-MOST = 0.6  # of the words that were typed: of two both, of three two
+SATURATION = 1.2  # the more often a word stands in a place, the less one more counts
+OF_A_DEPTH = 0.85  # a lesson comes before its depth, which has the same words more often
+OF_A_TITLE = 0.8  # a section comes before the beginning of its page
+OF_THE_FRONT = 0.5  # which only lists what the pages have
+SCALE = 10  # scores are whole numbers in the index
+NOT_TEXT = ".headerlink, .also, .ways-out, svg, summary, script, style"
+
+stem = snowballstemmer.stemmer("english").stemWord
 
 
 def mend(site: Path) -> None:
-    """Change the search of a built site. Raises Problem if Sphinx or a section has changed."""
-    script = site / "_static" / "searchtools.js"
-    script.write_text(f"{users_words(site)}\n{find_places(script.read_text())}")
+    """Put the search into a built site, not Sphinx's. Raises Problem if a section is gone."""
+    places = [place for page in pages_of(site) for place in places_of(site, page)]
+    name_places(places)
+    content = json.dumps(index_of(places), ensure_ascii=False, separators=(",", ":"))
+    (site / "searchindex.js").write_text(f"const INDEX = {content};\n")
+    script = (lessons.ROOT / "_static/search.js").read_text()
+    (site / "_static/searchtools.js").write_text(script)
 
 
-def users_words(site: Path) -> str:
-    """JavaScript: WORDS, of each section that readers call otherwise these words and its place.
+def pages_of(site: Path) -> list[str]:
+    files = (file.relative_to(site).with_suffix("") for file in sorted(site.rglob("*.html")))
+    names = [file.as_posix() for file in files]
+    return [name for name in names if name not in {"404", "search"} and not name.startswith("_")]
 
-    Raises Problem where the section is gone.
+
+def places_of(site: Path, page: str) -> list[dict]:
+    """The places of a page, each with its fields as text."""
+    content = BeautifulSoup((site / f"{page}.html").read_text(), "html.parser")
+    article = content.select_one("article.bd-article")
+    for part in article.select(NOT_TEXT):
+        part.decompose()
+    for part in article.select("p, li, td, th, dt, dd, br"):
+        part.append(" ")
+    heading = article.select_one("h1")
+    title = one_line(heading) if heading else page
+    places = []
+    for row in article.select("tr:has([id^=index-])"):
+        message = row.select_one("[id^=index-]")
+        places.append(place_of(page, message["id"], title, one_line(message), [row.extract()]))
+    for term in article.select("dt[id^=term-]"):
+        meaning = term.find_next_sibling("dd").extract()
+        places.append(place_of(page, term["id"], title, one_line(term), [meaning]))
+        term.decompose()
+    for section in article.select("section[id]"):
+        heading = section.find(re.compile("^h[1-6]$"), recursive=False)
+        if heading:
+            own = [part for part in section.find_all(recursive=False) if part.name != "section"]
+            own.remove(heading)
+            place = place_of(page, section["id"], title, one_line(heading), own)
+            places.append(place | {"is_title": heading.name == "h1"})
+    return places
+
+
+def place_of(page: str, anchor: str, title: str, heading: str, parts: list) -> dict:
+    code = [pre for part in parts for pre in ([part] if part.name == "pre" else part.select("pre"))]
+    in_code = " ".join(map(one_line, code))
+    for pre in code:
+        pre.clear()
+    return {
+        "page": page,
+        "anchor": anchor,
+        "title": title,
+        "heading": heading,
+        "text": " ".join(filter(None, map(one_line, parts))),
+        "code": in_code,
+        "called": "",
+        "is_title": False,
+    }
+
+
+def one_line(part) -> str:
+    return " ".join(part.get_text().split())
+
+
+def name_places(places: list[dict]) -> None:
+    """Give each place what readers call it. Raises Problem where a place of search.toml is gone."""
+    at = {f"{place['page']}#{place['anchor']}": place for place in places}
+    for address, names in tomllib.loads((lessons.ROOT / "pages/search.toml").read_text()).items():
+        if address not in at:
+            raise Problem(f"pages/search.toml names {address}, which is not there.")
+        at[address]["called"] = " ".join(names)
+        at[address]["names"] = names
+
+
+def words_of(text: str) -> list[str]:
+    """The stems of a text, of a name such as `os.fork` also those of its parts.
+
+    _static/search.js does the same with a query.
     """
-    found = tomllib.loads((lessons.ROOT / "pages/search.toml").read_text())
-    places = [(words, *place.split("#")) for place, words in found.items()]
-    for _, page, anchor in places:
-        if f'<section id="{anchor}"' not in (site / f"{page}.html").read_text():
-            raise Problem(f"pages/search.toml names {page}#{anchor}, which is not there.")
-    return f"const MOST = {MOST}, WORDS = {json.dumps(places)};"
+    found = []
+    for run in re.findall(r"[\w./:+'-]+", text):
+        word = run.strip("./:+'-").lower()
+        parts = re.split(r"[_./:+'-]+", word)
+        for part in [word, *parts] if len(parts) > 1 else parts:
+            if len(part) > 1 and part not in ENGLISH_STOPWORDS:
+                found.append(stem(part))
+    return found
 
 
-def find_places(script: str) -> str:
-    """Sphinx's search, which then finds headings, above the pages that only have the words.
-
-    Sphinx takes a heading only if the query is half of it. Here all words of the query have to be
-    in the heading and the title of its page, and one in the heading: "resume grain". Raises
-    Problem if Sphinx has changed, so that the build says so.
-    """
-    for old, new in SEARCH.items():
-        if script.count(old) != 1:
-            raise Problem(f"Sphinx's search has changed: no single {old!r} in it.")
-        script = script.replace(old, new)
-    return script
+def index_of(places: list[dict]) -> dict:
+    """What the page of the search reads: places, the score of each word there, and names."""
+    counts = [{field: Counter(words_of(place[field])) for field in FIELDS} for place in places]
+    lengths = {field: [of_place[field].total() for of_place in counts] for field in FIELDS}
+    typical = {
+        field: sum(all_of) / max(1, sum(map(bool, all_of))) for field, all_of in lengths.items()
+    }
+    holders = Counter(word for of_place in counts for word in set().union(*of_place.values()))
+    terms: dict[str, list[int]] = {}
+    for number, (place, of_place) in enumerate(zip(places, counts, strict=True)):
+        for word in sorted(set().union(*of_place.values())):
+            weight = 0.0
+            for field, (counted, shortened) in FIELDS.items():
+                length = lengths[field][number] / (typical[field] or 1)
+                weight += counted * of_place[field][word] / (1 - shortened + shortened * length)
+            rarity = math.log(1 + (len(places) - holders[word] + 0.5) / (holders[word] + 0.5))
+            score = rarity * weight * (SATURATION + 1) / (weight + SATURATION)
+            score *= OF_A_DEPTH if place["page"].endswith(lessons.DEPTH) else 1
+            score *= OF_A_TITLE if place["is_title"] else 1
+            score *= OF_THE_FRONT if place["page"] == "index" else 1
+            terms.setdefault(word, []).extend([number, round(SCALE * score)])
+    names: dict[str, list[int]] = {}
+    for number, place in enumerate(places):
+        for name in place.get("names", []):
+            names.setdefault(" ".join(sorted({*words_of(name)})), []).append(number)
+    shown = [
+        [place[part] for part in ("page", "anchor", "title", "heading", "text")] for place in places
+    ]
+    return {"places": shown, "terms": terms, "names": names}
