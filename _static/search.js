@@ -106,8 +106,9 @@ function itemOf(place, typed, withExcerpt) {
   item.append(link);
   if (withExcerpt) {
     const context = element("p", "context", excerptOf(text, typed));
-    const inCode = typed.filter((word) => !text.toLowerCase().includes(word) && has(place, word));
-    if (inCode.length) context.append(` In its code or heading: ${inCode.join(", ")}`);
+    const seen = `${link.textContent} ${text}`.toLowerCase();
+    const inCode = typed.filter((word) => !seen.includes(word) && has(place, word));
+    if (inCode.length) context.append(` In its code: ${inCode.join(", ")}`);
     for (const word of typed) _highlightText(context, word, "highlighted");
     item.append(context);
   }
@@ -120,7 +121,7 @@ function show(query) {
   const typed = query.toLowerCase().split(/\s+/).filter((word) => word.length > 1 && !stopwords.has(word));
   const said = found.length
     ? `Search finished, found ${found.length} places.`
-    : "Your search did not match any place. ";
+    : "Your search did not match any place. Close words, and the table of questions: ";
   const summary = element("p", "search-summary", said);
   if (!found.length) {
     for (const near of wordsOf(query).flatMap(closest)) {
@@ -128,7 +129,7 @@ function show(query) {
       link.href = `search.html?q=${encodeURIComponent(near)}`;
       summary.append(link, " ");
     }
-    const questions = element("a", "", "All questions that the lessons answer");
+    const questions = element("a", "", "which section of which lesson?");
     questions.href = "index.html#which-section-of-which-lesson";
     summary.append(questions);
   }
