@@ -266,9 +266,11 @@ def wrong_tensors():
     }
 
 
-@pytest.mark.parametrize("name", wrong_tensors())
-def test_what_cannot_cross_raises(name):
-    tensor, kind, words = wrong_tensors()[name]
+WRONG = wrong_tensors()
+
+
+@pytest.mark.parametrize(("tensor", "kind", "words"), WRONG.values(), ids=WRONG)
+def test_what_cannot_cross_raises(tensor, kind, words):
     with pytest.raises(kind, match=re.escape(words)):
         lesson.to_jax(tensor)
 

@@ -1,8 +1,8 @@
 """The search of the site: an index of its sections, made when it is built.
 
 A place that can be found is a section, a row of Troubleshooting or a term of the glossary. How well
-a word describes a place is computed here, by BM25 over the fields of a place. _static/search.js
-adds that up over the words of a query. pages/search.toml has what readers call otherwise.
+a word describes a place is computed here, by BM25 over the fields of a place. search.js adds that
+up over the words of a query. pages/search.toml has what readers call otherwise.
 """
 
 import json
@@ -31,7 +31,7 @@ SATURATION = 1.2  # the more often a word stands in a place, the less one more c
 OF_A_DEPTH = 0.85  # a lesson comes before its depth, which has the same words more often
 OF_A_TITLE = 0.8  # a section comes before the beginning of its page
 OF_THE_FRONT = 0.5  # which only lists what the pages have
-SCALE = 10  # scores are whole numbers in the index
+SCALE = 10  # scores are whole numbers in the index; search.js counts a whole name in them
 NOT_TEXT = ".headerlink, .also, .ways-out, svg, summary, script, style"
 
 stem = snowballstemmer.stemmer("english").stemWord
@@ -43,7 +43,7 @@ def mend(site: Path) -> None:
     name_places(places)
     content = json.dumps(index_of(places), ensure_ascii=False, separators=(",", ":"))
     (site / "searchindex.js").write_text(f"const INDEX = {content};\n")
-    script = (lessons.ROOT / "_static/search.js").read_text()
+    script = Path(__file__).with_suffix(".js").read_text()
     (site / "_static/searchtools.js").write_text(script)
 
 
@@ -115,7 +115,7 @@ def name_places(places: list[dict]) -> None:
 def words_of(text: str) -> list[str]:
     """The stems of a text, of a name such as `os.fork` also those of its parts.
 
-    _static/search.js does the same with a query.
+    search.js does the same with a query.
     """
     found = []
     for run in re.findall(r"[\w./:+'-]+", text):
